@@ -1,0 +1,136 @@
+"""What a policy answered, and what to do about it."""
+
+import math
+from collections.abc import Sequence
+
+from admitperf.core.gate import Gate
+from admitperf.core.verdict import Verdict
+
+_OK = 200
+_TYPES = {
+    "caller": "rate_limit_error",
+    "size": "invalid_request_error",
+}
+_WORDS = {
+    "capacity": "The server is at capacity",
+    "caller": "You are over your share of this server",
+    "deadline": "Waiting would miss the deadline of this request",
+    "size": "This request can never fit this model or pool",
+    "instrument": "The server cannot see its load at the moment",
+}
+
+
+class Decision:
+    """One decision. Read it; do not change it.
+
+    Attributes:
+        verdict, reason: what the policy said; reason None for a plain yes.
+        admitted: what to do: start it or not. True for everything not governed.
+        status: 200, or the HTTP status that goes with the reason.
+        retry_after_ms: when to come back, in milliseconds; None = not at all, or now.
+        request_id: the id to pass to `first_token` and `outcome`.
+        enforced: whether the policy governs this request.
+        seq: number of this decision in its run.
+        estimate_ms: the wait before spread and cap; None = not known or none.
+        wait: on what the wait rests: measured, default, policy, fixed or none.
+        capped: the estimate is longer than the longest wait sent.
+        should_retry: whether trying again can succeed.
+        blind: why the policy could not see, or None.
+        gates: the comparisons that led here.
+    """
+
+    __slots__ = (
+        "admitted",
+        "blind",
+        "capped",
+        "enforced",
+        "estimate_ms",
+        "fault",
+        "gates",
+        "reason",
+        "request_id",
+        "retry_after_ms",
+        "seq",
+        "should_retry",
+        "status",
+        "verdict",
+        "wait",
+    )
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        reason: str | None = None,
+        retry_after_ms: float | None = None,
+        estimate_ms: float | None = None,
+    ) -> None:
+        self.verdict = verdict
+        self.reason = reason
+        self.retry_after_ms: float | None = retry_after_ms
+        self.estimate_ms: float | None = estimate_ms
+        self.admitted = True
+        self.status = _OK
+        self.request_id = ""
+        self.enforced = True
+        self.seq = -1
+        self.wait: str | None = None
+        self.capped = False
+        self.should_retry = True
+        self.blind: str | None = None
+        self.fault: str | None = None
+        self.gates: Sequence[Gate] = ()
+
+    def __repr__(self) -> str:
+        what = f"{self.verdict}" + (f" {self.reason}" if self.reason else "")
+        return f"<Decision {self.request_id or '-'}: {what}, status {self.status}>"
+
+    def headers(self) -> dict[str, str]:
+        """Headers of the refusal; empty when the request is to be started.
+
+        `Retry-After` in whole seconds, rounded up, at least 1 (both official SDKs
+        ignore 0); `retry-after-ms` when the wait is above 0; `x-should-retry`;
+        `x-admitperf-reason`.
+        """
+        if self.admitted:
+            return {}
+        headers = {
+            "x-should-retry": "true" if self.should_retry else "false",
+            "x-admitperf-reason": self.reason or "",
+        }
+        if self.retry_after_ms is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_ms / 1000)))
+            if self.retry_after_ms > 0:
+                headers["retry-after-ms"] = str(math.ceil(self.retry_after_ms))
+        return headers
+
+    def body(self) -> dict[str, object]:
+        """The refusal as an OpenAI-shaped error; empty when the request is to be started.
+
+        `code` is the reason; `estimate_ms` the true estimate, also when it was capped.
+        """
+        if self.admitted:
+            return {}
+        error: dict[str, object] = {
+            "message": self._message(),
+            "type": _TYPES.get(self.fault or "", "overloaded_error"),
+            "param": None,
+            "code": self.reason,
+        }
+        if self.retry_after_ms is not None:
+            error["retry_after_ms"] = math.ceil(self.retry_after_ms)
+        if self.estimate_ms is not None:
+            error["estimate_ms"] = math.ceil(self.estimate_ms)
+            error["capped"] = self.capped
+        return {"error": error}
+
+    def _message(self) -> str:
+        text = f"{_WORDS.get(self.fault or '', 'The request was refused')} ({self.reason})."
+        if not self.should_retry:
+            return text + " Trying again will not help."
+        if self.retry_after_ms is None:
+            return text
+        seconds = max(1, math.ceil(self.retry_after_ms / 1000))
+        capped = f" The wait is estimated at {self.estimate_ms / 1000:.0f} s and was capped." if (
+            self.capped and self.estimate_ms is not None
+        ) else ""
+        return f"{text} Try again in {seconds} s.{capped}"

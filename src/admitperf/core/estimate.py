@@ -1,0 +1,141 @@
+"""When will there be room? From the gate that fired and the drain measured lately."""
+
+import math
+from collections.abc import Sequence
+
+from admitperf.core.decision import Decision
+from admitperf.core.drain import Drain
+from admitperf.core.gate import Gate
+from admitperf.core.ledger import Ledger
+from admitperf.core.reasons import SIGNAL_OF, Reason
+from admitperf.core.signal import Signal
+from admitperf.core.signals import ALL
+from admitperf.core.snapshot import Snapshot
+from admitperf.core.verdict import Verdict
+from admitperf.core.view import View
+from admitperf.core.wait import DEFAULT_MS, NO_WAIT, Wait, spread_ms, unit_interval
+
+_UNITS_OF_ONE = "requests"
+_SIGNALS = {signal.name: signal for signal in ALL}
+
+
+class Estimator:
+    """Computes waits for one policy.
+
+    Args:
+        cap_s: longest wait sent, in seconds.
+    """
+
+    def __init__(self, ledger: Ledger, cap_s: float) -> None:
+        self._ledger = ledger
+        self._cap_s = cap_s
+        self._drains: dict[Signal, Drain] = {}
+
+    def watch(self, view: View) -> None:
+        """Takes a new reading."""
+        for signal, value in view.values.items():
+            drain = self._drains.get(signal)
+            if drain is None:
+                drain = self._drains[signal] = Drain()
+            drain.watch(float(value), view.reading.taken_ns)
+
+    def settle(self, d: Decision, reason: Reason, snapshot: Snapshot) -> None:
+        """Fills in what a refusal tells its caller.
+
+        A defer whose wait is measured to be endless, past the cap or past the caller's
+        deadline becomes a reject with the true estimate.
+        """
+        d.status, d.fault, d.should_retry = reason.status, reason.fault, reason.retry
+        given = _milliseconds(d.retry_after_ms)
+        if given is not None:
+            d.estimate_ms, d.wait = d.retry_after_ms, "policy"
+            return
+        u = unit_interval(d.request_id)
+        wait = self._wait(d, reason, snapshot)
+        d.wait, d.estimate_ms = wait.basis, wait.estimate_ms
+        d.retry_after_ms = self._sent_ms(wait, reason, u)
+        estimate_s = math.inf if wait.estimate_ms is None else wait.estimate_ms / 1000
+        if wait is NO_WAIT:
+            return
+        d.capped = estimate_s > self._cap_s
+        if d.capped and reason.fault == "caller":
+            d.should_retry = False
+        deadline_s = snapshot.request.deadline_s
+        late = deadline_s is not None and estimate_s > deadline_s
+        if d.verdict is Verdict.DEFER and wait.basis != "default" and (d.capped or late):
+            d.verdict = Verdict.REJECT
+
+    def _sent_ms(self, wait: Wait, reason: Reason, u: float) -> int | None:
+        if wait is NO_WAIT:
+            return None
+        if wait.basis == "fixed" and reason.least_s is not None and reason.most_s is not None:
+            return math.ceil(1000 * (reason.least_s + (reason.most_s - reason.least_s) * u))
+        estimate = math.inf if wait.estimate_ms is None else wait.estimate_ms
+        return spread_ms(estimate, self._cap_s, u)
+
+    def _wait(self, d: Decision, reason: Reason, snapshot: Snapshot) -> Wait:
+        if reason.fault == "size":
+            return NO_WAIT
+        if reason.fault == "instrument" and reason.least_s is not None:
+            return Wait(math.ceil(reason.least_s * 1000), "fixed")
+        own = _milliseconds(d.estimate_ms)
+        wait = Wait(math.ceil(own), "policy") if own is not None else self._measured(d, snapshot)
+        if reason.least_s is None or reason.most_s is None or wait.estimate_ms is None:
+            return wait
+        bounded = min(max(wait.estimate_ms, reason.least_s * 1000), reason.most_s * 1000)
+        return Wait(math.ceil(bounded), wait.basis)
+
+    def _measured(self, d: Decision, snapshot: Snapshot) -> Wait:
+        gate = _fired(d.reason or "", d.gates)
+        signal = _SIGNALS.get(gate.name) if gate else None
+        if gate is None or signal is None:
+            return Wait(DEFAULT_MS, "default")
+        if signal.name == "session_in_flight":
+            return self._session(snapshot)
+        rate = self._rate_per_s(signal, snapshot)
+        if rate is None:
+            return Wait(DEFAULT_MS, "default")
+        if rate <= 0:
+            return Wait(None, "measured")
+        whole = signal.unit == _UNITS_OF_ONE and gate.op in (">=", "<")
+        amount = gate.excess + (1.0 if whole else 0.0)
+        return Wait(max(1, math.ceil(1000 * amount / rate)), "measured")
+
+    def _session(self, snapshot: Snapshot) -> Wait:
+        session = snapshot.request.session
+        frees_s = session and self._ledger.session_frees_in_s(session, snapshot.now_ns)
+        return Wait(math.ceil(frees_s * 1000), "measured") if frees_s else Wait(DEFAULT_MS, "default")
+
+    def _rate_per_s(self, signal: Signal, snapshot: Snapshot) -> float | None:
+        """How fast a signal falls: requests by what this host saw end, everything by
+        what its own readings fell; the faster of the two."""
+        drain = self._drains.get(signal)
+        rates = [drain.rate_per_s(snapshot.now_ns) if drain else None]
+        if signal.unit == _UNITS_OF_ONE and self._ledger.live:
+            ended = self._ledger.completions.rate_per_s(snapshot.now_ns)
+            rates.append(ended and ended * self._part(signal, snapshot))
+        known = [rate for rate in rates if rate is not None]
+        return max(known) if known else None
+
+    def _part(self, signal: Signal, snapshot: Snapshot) -> float:
+        """The part of all endings that frees this signal."""
+        tenant = snapshot.request.tenant
+        if signal.name != "tenant_in_flight" or tenant is None or not self._ledger.in_flight:
+            return 1.0
+        return self._ledger.tenant_in_flight(tenant) / self._ledger.in_flight
+
+
+def _fired(reason: str, gates: Sequence[Gate]) -> Gate | None:
+    """The gate a refusal rests on: the one its reason speaks of, else the last that held."""
+    speaks_of = SIGNAL_OF.get(reason)
+    for gate in reversed(gates):
+        if gate.name == speaks_of:
+            return gate
+    return next((gate for gate in reversed(gates) if gate.held), None)
+
+
+def _milliseconds(value: object) -> float | None:
+    """A wait a policy gave; None when it is no number from 0 on (infinite = not known)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None

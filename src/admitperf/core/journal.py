@@ -1,0 +1,178 @@
+"""Turns what happened into log lines. Written for speed: one f-string a decision."""
+
+import os
+from base64 import b32encode
+from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring_ascii as quoted
+
+from admitperf.core.clock import Clock
+from admitperf.core.decision import Decision
+
+from admitperf.core.log import Log
+from admitperf.core.outcome import Outcome
+from admitperf.core.record import dumps, raw_members, sources_text
+from admitperf.core.request import Request, bounded
+from admitperf.core.settings import Settings
+from admitperf.core.sink import Sink
+from admitperf.core.view import View
+
+INLINE_MOST = 32
+"""Raw metrics that stand on the decision line itself. Origin: brief, section 8."""
+
+Header = Callable[[str, int, int], Mapping[str, object]]
+
+
+class Journal:
+    """Writes one policy's run.
+
+    Args:
+        header: (run, t_us, wall_us) -> the run line as a mapping.
+    """
+
+    def __init__(self, policy: str, settings: Settings, header: Header) -> None:
+        self._clock: Clock = settings.clock
+        self._raw_mode = settings.raw
+        self._header = header
+        self._heads: dict[tuple[str, str | None, bool, bool], str] = {}
+        self.run = new_run()
+        now_ns = self._clock.monotonic_ns()
+        self._epoch_us = (self._clock.wall_ns() - now_ns) // 1000
+        self.sink = self._open(settings.path(policy), settings)
+
+    def _open(self, log: object, settings: Settings) -> Sink | None:
+        if log is None or isinstance(log, Sink):
+            return log
+        return Log(
+            os.fspath(log),  # type: ignore[call-overload]
+            header=self.header_text,
+            run=self.run,
+            epoch_us=self._epoch_us,
+            max_mb=settings.log_max_mb,
+            keep=settings.log_keep,
+            clock=self._clock,
+        )
+
+    def header_text(self, t_us: int, wall_us: int) -> str:
+        """The run line."""
+        return dumps(self._header(self.run, t_us, wall_us))
+
+    def after_fork(self) -> None:
+        """A forked child is a run of its own."""
+        self.run = new_run()
+        if self.sink is not None:
+            self.sink.after_fork(self.run)
+
+    def decision(  # noqa: PLR0913  the parts of one line
+        self,
+        d: Decision,
+        key: str,
+        view: View,
+        request: Request,
+        derived: str,
+        now_ns: int,
+        took_ns: int,
+    ) -> None:
+        """Writes a decision.
+
+        Args:
+            key: its request id, safe to write.
+            derived: signals that are not the view's, as JSON members.
+            took_ns: how long it took to decide.
+        """
+        sink = self.sink
+        if sink is None:
+            return
+        t_us = self._epoch_us + now_ns // 1000
+        where = view.raw_text
+        if where is None:
+            where = view.raw_text = self._raw_text(view)
+        age = f'"age_ms":{view.age_ms(now_ns)},' if view.timed else ""
+        facts = f'"facts":{{{request.text()}}},' if request.given else ""
+        refused = "" if d.reason is None else self._refusal(d)
+        sink.decision(
+            d.seq,
+            t_us,
+            None if view.inline else view,
+            f'{{"k":"decision","run":"{self.run}","seq":{d.seq},"t_us":{t_us},"id":{quoted(key)},'
+            f'{self._head(d)}{refused}"signals":{{{(view.text + derived)[1:]}}},'
+            f'"gates":[{view.gates_text(d.gates)}],{facts}{where}{age}"decide_us":{took_ns // 1000}}}',
+        )
+
+    def outcome(self, o: Outcome, seq: int, now_ns: int, open_ms: int) -> None:
+        """Writes an outcome."""
+        numbers = (
+            ("ttft_ms", o.ttft_ms),
+            ("max_gap_ms", o.max_gap_ms),
+            ("e2e_ms", o.e2e_ms),
+            ("output_tokens", o.output_tokens),
+            ("cached_tokens", o.cached_tokens),
+        )
+        words = (("finish_reason", o.finish_reason), ("error", o.error))
+        told = "".join(f'"{name}":{value!r},' for name, value in numbers if value is not None)
+        told += "".join(f'"{name}":{dumps(text)},' for name, text in words if text is not None)
+        self._event(
+            "outcome",
+            seq,
+            now_ns,
+            f'"seq":{seq},"of":{o.seq},"id":{quoted(bounded(o.request_id) or "")},'
+            f'"ok":{_flag(o.ok)},"admitted":{_flag(o.admitted)},{told}"open_ms":{open_ms}',
+        )
+
+    def control(self, event: str, details: Mapping[str, object], seq: int, now_ns: int) -> None:
+        """Writes a notice about the instrument itself."""
+        members = dumps(details)[1:-1]
+        self._event("control", seq, now_ns, f'"event":"{event}"' + (f",{members}" if members else ""))
+
+    def _event(self, kind: str, seq: int, now_ns: int, members: str) -> None:
+        if self.sink is not None:
+            t_us = self._epoch_us + now_ns // 1000
+            self.sink.event(
+                kind, seq, t_us, f'{{"k":"{kind}","run":"{self.run}","t_us":{t_us},{members}}}'
+            )
+
+    def _head(self, d: Decision) -> str:
+        key = (d.verdict._value_, d.reason, d.admitted, d.enforced)
+        head = self._heads.get(key)
+        if head is None:
+            head = self._heads[key] = (
+                f'"verdict":"{d.verdict}","reason":{dumps(d.reason)},"admitted":{_flag(d.admitted)},'
+                f'"enforced":{_flag(d.enforced)},"status":{d.status},'
+            )
+        return head
+
+    def _refusal(self, d: Decision) -> str:
+        parts = [
+            f'"{name}":{value!r},'
+            for name, value in (
+                ("retry_after_ms", d.retry_after_ms),
+                ("estimate_ms", d.estimate_ms),
+            )
+            if value is not None
+        ]
+        if d.wait is not None:
+            parts.append(f'"wait":"{d.wait}",')
+        if d.blind is not None:
+            parts.append(f'"blind":"{d.reason}","why":{dumps(d.blind)},')
+        return "".join(parts)
+
+    def _raw_text(self, view: View) -> str:
+        """The members that say which reading it was."""
+        replica = f'"replica":{dumps(view.reading.replica)},' if view.reading.replica else ""
+        few = len(view.reading.raw) <= INLINE_MOST
+        view.inline = self._raw_mode == "inline" or (self._raw_mode == "auto" and few)
+        if not view.inline:
+            return f'"reading":{view.number},{replica}'
+        members = ",".join(raw_members(view.reading.raw.items()))
+        return f'"raw":{{{members}}},"sources":{sources_text(view)},{replica}'
+
+
+def new_run() -> str:
+    """A short id, unique for a policy in a process."""
+    return b32encode(os.urandom(5)).decode().lower()
+
+
+def _flag(value: object) -> str:
+    return "true" if value else "false"
+
+
+

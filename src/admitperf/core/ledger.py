@@ -1,0 +1,290 @@
+"""The host's own open requests: who is in flight, and since when.
+
+No outcomes means no ledger, never a full one: a host that does not report how
+requests end would fill it for ever, so its signals are not known until an outcome has
+been seen (or the host promised them), and again while most entries are past their lease.
+"""
+
+from collections import OrderedDict, deque
+from typing import TypeVar
+
+from admitperf.core.drain import Drain
+from admitperf.core.request import Request
+
+LEASE_S = 900.0
+"""Seconds an entry counts without a sign of life. Origin: the product brief, section 4."""
+
+ENTRIES_MOST = 100_000
+"""Entries kept; beyond it the oldest is forgotten. Bounds the memory of a host that
+never reports an outcome to about 50 MB."""
+
+EXPIRY_EVERY_NS = 1_000_000_000
+"""Leases are looked at once a second: they last 900 s."""
+
+_REMEMBERED = 10_000
+_SLACK = 1024
+_COST_SMOOTHING = 0.05
+
+
+class Entry:
+    """One open request."""
+
+    __slots__ = (
+        "admitted",
+        "cost",
+        "ended",
+        "first_ns",
+        "opened_ns",
+        "request",
+        "request_id",
+        "seen_ns",
+        "seq",
+    )
+
+    def __init__(
+        self, seq: int, request_id: str, request: Request, now_ns: int, *, admitted: bool
+    ) -> None:
+        self.seq = seq
+        self.request_id = request_id
+        self.request = request
+        self.opened_ns = now_ns
+        self.seen_ns = now_ns
+        self.first_ns: int | None = None
+        self.ended = False
+        self.admitted = admitted
+        self.cost = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in flight without a first token, for all we know."""
+        return not self.ended and self.first_ns is None
+
+
+class Ledger:
+    """Open requests by id, with counts per tenant and session. Not thread-safe by
+    itself: the policy's lock covers it.
+
+    Every table is in the order of the last sign of life, so that what is due to expire
+    stands first.
+
+    Args:
+        reports_outcomes: the host's word that it will report outcomes.
+
+    Attributes:
+        live: whether its numbers mean anything.
+        completions: how fast requests end.
+        next_expiry_ns: when to call `expire` next.
+    """
+
+    def __init__(self, *, reports_outcomes: bool) -> None:
+        self._told = reports_outcomes
+        self.live = reports_outcomes
+        self._open: dict[str, Entry] = {}
+        self._waiting: deque[Entry] = deque()
+        self._expired: dict[str, Entry] = {}
+        self._refused: OrderedDict[str, Entry] = OrderedDict()
+        self._closed: OrderedDict[str, int] = OrderedDict()
+        self.next_expiry_ns = 0
+        self._tenants: dict[str, list[float]] = {}
+        self._sessions: dict[str, dict[int, Entry]] = {}
+        self._cost = 0.0
+        self._mean_cost = 0.0
+        self._first_tokens = 0
+        self._ended_without_first = 0
+        self._service_s: float | None = None
+        self.completions = Drain()
+
+    def is_open(self, request_id: str) -> bool:
+        """Whether a request with this id is in flight."""
+        return request_id in self._open
+
+    def open(self, entry: Entry) -> None:
+        """Takes a request that was started."""
+        key = entry.request_id
+        if self._expired or self._refused:
+            self._expired.pop(key, None)
+            self._refused.pop(key, None)
+        if len(self._open) >= ENTRIES_MOST:
+            self._release(_first(self._open))
+        self._open[key] = entry
+        self._wait(entry)
+        self._count(entry)
+
+    def refuse(self, entry: Entry) -> None:
+        """Remembers a refused request, to notice when it is served all the same."""
+        _remember(self._refused, entry.request_id, entry)
+
+    def sign_of_life(self, request_id: str, now_ns: int, *, first_token: bool) -> bool:
+        """Renews a lease; False when the id is not open."""
+        entry = self._open.pop(request_id, None)
+        if entry is None:
+            entry = self._expired.pop(request_id, None)
+            if entry is None:
+                return False
+            entry.ended = False
+            self._count(entry)
+        entry.seen_ns = now_ns
+        self._open[request_id] = entry
+        if first_token and entry.first_ns is None:
+            entry.first_ns = now_ns
+            self._first_tokens += 1
+        return True
+
+    def close(self, request_id: str, now_ns: int) -> Entry | None:
+        """Takes a request out and returns its entry; None when it is not known (any more).
+
+        A refused request that ends was served: its entry says admitted False.
+        """
+        entry = self._open.get(request_id)
+        if entry is not None:
+            self._release(entry)
+        else:
+            entry = self._expired.pop(request_id, None) or self._refused.pop(request_id, None)
+        if entry is None:
+            return None
+        entry.ended = True
+        self._told = True
+        self._judge()
+        self.completions.fell(1.0, now_ns)
+        self._learn(entry, now_ns)
+        _remember(self._closed, request_id, entry.seq)
+        return entry
+
+    def was_closed(self, request_id: str) -> bool:
+        """Whether an outcome for this id was seen lately."""
+        return request_id in self._closed
+
+    def expire(self, now_ns: int) -> None:
+        """Takes entries past their lease out of the counts, and forgets them a lease later."""
+        lease_ns = int(LEASE_S * 1e9)
+        self.next_expiry_ns = now_ns + EXPIRY_EVERY_NS
+        while self._open and now_ns - _first(self._open).seen_ns > lease_ns:
+            entry = _first(self._open)
+            entry.ended = True
+            self._release(entry)
+            self._expired[entry.request_id] = entry
+        while self._expired and now_ns - _first(self._expired).seen_ns > 2 * lease_ns:
+            del self._expired[_first(self._expired).request_id]
+        self._judge()
+
+    def _judge(self) -> None:
+        known = len(self._open) + len(self._expired)
+        self.live = self._told and 2 * len(self._expired) <= known
+
+    @property
+    def in_flight(self) -> int:
+        """Open requests."""
+        return len(self._open)
+
+    def tenant_in_flight(self, tenant: str) -> int:
+        """Open requests of a tenant."""
+        return int(self._tenants.get(tenant, (0, 0.0))[0])
+
+    def tenant_share(self, tenant: str, request: Request) -> float:
+        """The share of open work a tenant would hold with this request, from 0 to 1.
+
+        Work is input + output tokens; a request whose tokens are not known counts as
+        the mean of those that are, so with none known the share is one of requests.
+        """
+        own = self._cost_of(request)
+        held = self._tenants.get(tenant, (0, 0.0))[1]
+        return min(1.0, max(0.0, (held + own) / (self._cost + own)))
+
+    def session_in_flight(self, session: str) -> int:
+        """Open requests of a session."""
+        return len(self._sessions.get(session, ()))
+
+    def oldest_wait_s(self, now_ns: int) -> float | None:
+        """Seconds the longest-waiting streamed request has had no first token.
+
+        None when this host ends requests without ever reporting a first token: then
+        its age says nothing about waiting.
+        """
+        if self._ended_without_first and not self._first_tokens:
+            return None
+        waiting = self._waiting
+        while waiting and not waiting[0].waits:
+            waiting.popleft()
+        return max(0.0, (now_ns - waiting[0].opened_ns) / 1e9) if waiting else 0.0
+
+    def session_frees_in_s(self, session: str, now_ns: int) -> float | None:
+        """Seconds until one of a session's calls should end: the mean service time
+        less the age of its oldest call, at least a tenth of it; None = not measured."""
+        calls = self._sessions.get(session)
+        if not calls or self._service_s is None:
+            return None
+        age_s = (now_ns - next(iter(calls.values())).opened_ns) / 1e9
+        return max(self._service_s - age_s, self._service_s / 10)
+
+    def _wait(self, entry: Entry) -> None:
+        if entry.request.stream is False:
+            return
+        self._waiting.append(entry)
+        if len(self._waiting) > 2 * len(self._open) + _SLACK:
+            self._waiting = deque(e for e in self._waiting if e.waits)
+
+    def _count(self, entry: Entry) -> None:
+        request = entry.request
+        entry.cost = self._cost_of(request)
+        self._cost += entry.cost
+        if not request.given:
+            return
+        if request.tenant is not None:
+            held = self._tenants.setdefault(request.tenant, [0, 0.0])
+            held[0] += 1
+            held[1] += entry.cost
+        if request.session is not None:
+            self._sessions.setdefault(request.session, {})[entry.seq] = entry
+        known = _tokens(request)
+        if known is not None:
+            step = _COST_SMOOTHING if self._mean_cost else 1.0
+            self._mean_cost += (known - self._mean_cost) * step
+
+    def _release(self, entry: Entry) -> None:
+        request = entry.request
+        self._open.pop(entry.request_id, None)
+        self._cost = max(0.0, self._cost - entry.cost) if self._open else 0.0
+        if not request.given:
+            return
+        held = self._tenants.get(request.tenant or "")
+        if held is not None:
+            held[0] -= 1
+            held[1] -= entry.cost
+            if held[0] <= 0:
+                del self._tenants[request.tenant or ""]
+        calls = self._sessions.get(request.session or "")
+        if calls is not None:
+            calls.pop(entry.seq, None)
+            if not calls:
+                del self._sessions[request.session or ""]
+
+    def _learn(self, entry: Entry, now_ns: int) -> None:
+        if entry.first_ns is None and entry.request.stream is not False:
+            self._ended_without_first += 1
+        took_s = (now_ns - entry.opened_ns) / 1e9
+        known = self._service_s
+        self._service_s = took_s if known is None else known + 0.2 * (took_s - known)
+
+    def _cost_of(self, request: Request) -> float:
+        known = None if request.input_tokens is None else _tokens(request)
+        return known or self._mean_cost or 1.0
+
+
+_V = TypeVar("_V")
+
+
+def _first(table: dict[str, _V]) -> _V:
+    return next(iter(table.values()))
+
+
+def _remember(table: OrderedDict[str, _V], key: str, value: _V) -> None:
+    table[key] = value
+    if len(table) > _REMEMBERED:
+        table.popitem(last=False)
+
+
+def _tokens(request: Request) -> float | None:
+    if request.input_tokens is None:
+        return None
+    return float(request.input_tokens + (request.max_output_tokens or 0))
+

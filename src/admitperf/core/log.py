@@ -1,0 +1,322 @@
+"""The decision log: bounded buffers and one writer thread.
+
+It stands in a request path, so it never blocks and never raises; what it could not
+keep it counts, and writes the count down. Callers hand over finished text, because
+text costs the garbage collector nothing; readings and the run header are written by
+the thread, which knows what this file already holds.
+"""
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from admitperf.core.clock import SYSTEM, Clock, pause
+from admitperf.core.logfile import LogFile
+from admitperf.core.notice import say
+from admitperf.core.record import dumps, raw_members, supplies_text
+from admitperf.core.view import View
+
+FLUSH_S = 0.05
+"""Seconds between writes. Origin: measured, docs/decisions/0004: with a buffer of
+100,000 lines none are lost at 50,000/s, and a killed process loses at most this."""
+
+LINES_MOST = 100_000
+"""Decision lines held in memory."""
+
+_WAKE_AT = LINES_MOST // 4
+
+BYTES_MOST = 64 << 20
+"""Bytes of lines held in memory, per buffer."""
+
+READINGS_MOST = 256
+"""Readings held for lines not yet written."""
+
+SLICE = 64
+"""Lines, or metrics of a reading, formatted before other threads get a turn."""
+
+REPEAT_S = 60.0
+"""Seconds after which the header and a whole reading are written again."""
+
+EXIT_S = 3.0
+"""Longest an exiting process waits for the disk, in seconds."""
+
+_KINDS = ("decision", "outcome", "control", "reading")
+
+Header = Callable[[int, int], str]
+
+
+class _Buffer:
+    """Lines on their way to the writer: one producer at a time, one consumer."""
+
+    __slots__ = ("_in", "_out", "lines")
+
+    def __init__(self) -> None:
+        self.lines: deque[str] = deque()
+        self._in = 0
+        self._out = 0
+
+    def put(self, line: str) -> bool:
+        if len(self.lines) >= LINES_MOST or self._in - self._out > BYTES_MOST:
+            return False
+        self._in += len(line)
+        self.lines.append(line)
+        return True
+
+    def take(self) -> str:
+        line = self.lines.popleft()
+        self._out += len(line)
+        return line
+
+
+class Log:
+    """Writes one run's lines to one path.
+
+    Args:
+        path: file to append to; folders are made.
+        header: (t_us, wall_us) -> the run line.
+        run: the run's id, for the lines this class makes itself.
+        epoch_us: wall clock microseconds at monotonic zero; see `t_us` in the docs.
+        max_mb: rotate at this size in megabytes; None = never.
+        keep: rotated files kept.
+        clock: source of time.
+    """
+
+    def __init__(  # noqa: PLR0913  set up once, by keyword
+        self,
+        path: str | os.PathLike[str],
+        *,
+        header: Header,
+        run: str,
+        epoch_us: int,
+        max_mb: float | None = None,
+        keep: int = 5,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self.path = Path(path)
+        self._header = header
+        self._run = run
+        self._epoch_us = epoch_us
+        self._clock = clock
+        self._file = LogFile(self.path, max_mb=max_mb, keep=keep)
+        self._reset()
+        _logs.add(self)
+
+    def _reset(self) -> None:
+        self._decisions = _Buffer()
+        self._others = _Buffer()
+        self._views: dict[str, View] = {}
+        self._lost = dict.fromkeys(_KINDS, 0)
+        self._told = dict.fromkeys(_KINDS, 0)
+        self._why = "buffer full"
+        self._io = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._last_raw: dict[str, object] | None = None
+        self._written_view = ""
+        self._repeat_at_ns = 0
+
+    def decision(self, seq: int, t_us: int, view: View | None, line: str) -> None:
+        """Takes a decision line; `view` is the reading it refers to, None when the
+        line carries its own."""
+        key = ""
+        if view is not None:
+            key = view.key
+            if key not in self._views:
+                self._remember(key, view)
+        if not self._decisions.put(f"{seq}\t{t_us}\t{key}\t{line}"):
+            self._lose("decision")
+        if self._thread is None or len(self._decisions.lines) == _WAKE_AT:
+            self._start()
+
+    def event(self, kind: str, seq: int, t_us: int, line: str) -> None:
+        """Takes an outcome or control line."""
+        if not self._others.put(f"{seq}\t{t_us}\t\t{line}"):
+            self._lose(kind)
+        if self._thread is None or len(self._others.lines) == _WAKE_AT:
+            self._start()
+
+    def flush(self, timeout_s: float = EXIT_S) -> bool:
+        """Writes what is buffered; False when that was not possible in time."""
+        if not self._io.acquire(timeout=timeout_s):
+            return False
+        try:
+            return self._drain()
+        finally:
+            self._io.release()
+
+    def close(self, timeout_s: float = EXIT_S) -> None:
+        """Writes what is left and lets go of the file. Later lines start it again."""
+        thread, self._closed = self._thread, True
+        self._wake.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout_s)
+        if thread is None or not thread.is_alive():
+            if self.flush(timeout_s):
+                self._file.close()
+        self._thread, self._closed = None, False
+
+    def after_fork(self, run: str) -> None:
+        """In a forked child: forgets the parent's lines and file, under a new run id."""
+        self._run = run
+        self._file.forget()
+        self._reset()
+
+    def _remember(self, key: str, view: View) -> None:
+        if len(self._views) >= READINGS_MOST:
+            with suppress(StopIteration, KeyError, RuntimeError):
+                del self._views[next(iter(self._views))]
+        self._views[key] = view
+
+    def _lose(self, kind: str) -> None:
+        self._lost[kind] += 1
+
+    def _start(self) -> None:
+        if self._thread is None:
+            with suppress(RuntimeError):  # an interpreter that is shutting down starts none
+                thread = threading.Thread(target=self._work, name="admitperf-log", daemon=True)
+                thread.start()
+                self._thread = thread
+        self._wake.set()
+
+    def _work(self) -> None:
+        while not self._closed:
+            self._wake.wait(FLUSH_S)
+            self._wake.clear()
+            with self._io:
+                self._drain()
+
+    def _drain(self) -> bool:
+        """Writes everything buffered; False when the disk would not take it."""
+        try:
+            while (self._decisions.lines or self._others.lines) and self._write_slice():
+                pause()
+            self._write_lost()
+        except Exception as error:  # noqa: BLE001  a log never raises; it counts
+            self._why = f"{type(error).__name__}: {error}"[:200]
+        return not (self._decisions.lines or self._others.lines or self._file.pending)
+
+    def _write_slice(self) -> bool:
+        if not self._file.ready():
+            self._complain()
+            return False
+        out: list[str] = []
+        begin = self._file.take_fresh() or self._clock.monotonic_ns() >= self._repeat_at_ns
+        for _ in range(SLICE):
+            item = self._next()
+            if item is None:
+                break
+            _, t_us, key, line = item.split("\t", 3)
+            if begin:
+                self._begin(t_us, out)
+                begin = False
+            out.append(self._with_reading(key, t_us, line, out) if key else line)
+        return self._file.write("\n".join(out) + "\n") if out else True
+
+    def _complain(self) -> None:
+        trouble = self._file.trouble
+        if trouble and trouble != self._why:
+            self._why = trouble
+            say(f"decision log {self.path} cannot be written: {trouble}; lines are kept and counted")
+
+    def _begin(self, t_us: str, out: list[str]) -> None:
+        """The header, at the time of the line that follows: time never goes back."""
+        out.append(self._header(int(t_us), self._clock.wall_ns() // 1000))
+        self._repeat_at_ns = self._clock.monotonic_ns() + int(REPEAT_S * 1e9)
+        self._last_raw = None
+        self._written_view = ""
+
+    def _next(self) -> str | None:
+        """The buffered line with the smallest number.
+
+        A line seen in one buffer proves that every smaller number has been put, but
+        only for reads made after it: hence the second look.
+        """
+        decisions, others = self._decisions, self._others
+        first = decisions.lines[0] if decisions.lines else None
+        other = others.lines[0] if others.lines else None
+        if first is None and decisions.lines:
+            first = decisions.lines[0]
+        if first is None:
+            return None if other is None else others.take()
+        if other is None or _number(first) < _number(other):
+            return decisions.take()
+        return others.take()
+
+    def _with_reading(self, key: str, t_us: str, line: str, out: list[str]) -> str:
+        if key != self._written_view:
+            view = self._views.get(key)
+            if view is None:
+                self._lose("reading")
+                return line.replace(f'"reading":{key},', '"reading":null,', 1)
+            out.append(self._reading_line(view, t_us))
+            self._written_view = key
+            self._forget_before(key)
+        return line
+
+    def _forget_before(self, key: str) -> None:
+        for old in list(self._views):
+            if int(old) < int(key):
+                self._views.pop(old, None)
+
+    def _reading_line(self, view: View, t_us: str) -> str:
+        raw = {k: v for k, v in view.reading.raw.items() if isinstance(k, str)}
+        last = self._last_raw
+        changed = raw.items() if last is None else _changes(last, raw)
+        members: list[str] = []
+        for count, member in enumerate(raw_members(changed)):
+            members.append(member)
+            if count % SLICE == SLICE - 1:
+                pause()
+        gone = [] if last is None else [name for name in last if name not in raw]
+        self._last_raw = raw
+        replica = view.reading.replica
+        return (
+            f'{{"k":"reading","run":"{self._run}","id":{view.number},'
+            f'"t_us":{t_us},"taken_us":{self._t_us(view.reading.taken_ns)},'
+            f'"whole":{"true" if last is None else "false"},"raw":{{{",".join(members)}}}'
+            + (f',"gone":{dumps(gone)}' if gone else "")
+            + (f',"replica":{dumps(replica)}' if replica else "")
+            + f',"signals":{supplies_text(view)}}}'
+        )
+
+    def _write_lost(self) -> None:
+        lost = {kind: self._lost[kind] - self._told[kind] for kind in _KINDS}
+        if not any(lost.values()) or self._file.pending or not self._file.ready():
+            return
+        counts = "".join(f',"{kind}":{count}' for kind, count in lost.items())
+        t_us = self._t_us(self._clock.monotonic_ns())
+        out: list[str] = []
+        if self._file.take_fresh():
+            self._begin(str(t_us), out)
+        out.append(
+            f'{{"k":"lost","run":"{self._run}","t_us":{t_us}{counts},"why":{dumps(self._why)}}}'
+        )
+        self._file.write("\n".join(out) + "\n")
+        self._told = {kind: self._told[kind] + lost[kind] for kind in _KINDS}
+        self._why = "buffer full"
+
+    def _t_us(self, monotonic_ns: int) -> int:
+        return self._epoch_us + monotonic_ns // 1000
+
+
+def _number(item: str) -> int:
+    return int(item[: item.index("\t")])
+
+
+def _changes(last: dict[str, object], raw: dict[str, object]) -> list[tuple[str, object]]:
+    return [(key, value) for key, value in raw.items() if key not in last or last[key] != value]
+
+
+_logs: "weakref.WeakSet[Log]" = weakref.WeakSet()
+
+
+@atexit.register
+def _flush_all() -> None:
+    for log in list(_logs):
+        log.close()

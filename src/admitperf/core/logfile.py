@@ -1,0 +1,196 @@
+"""A file that lines are appended to, whatever happens to it meanwhile.
+
+Deleted or moved away: opened anew. Truncated in place: noticed. Disk full or folder
+read-only: what is not written stays pending and is tried again. Two processes on one
+path: whole lines per write, in append mode.
+"""
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # no such module on Windows: rotation there is one process's job
+    fcntl = None  # type: ignore[assignment]
+
+_FLAGS = os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+_MODE = 0o644
+_MEGABYTE = 1_000_000
+
+
+class LogFile:
+    """Appends text to a path.
+
+    Args:
+        max_mb: size in megabytes at which it is rotated to `.1`, `.2.gz`, …; None = never.
+        keep: rotated files kept.
+
+    Attributes:
+        pending: bytes not yet taken by the disk.
+        trouble: the last error, in words.
+    """
+
+    def __init__(self, path: Path, *, max_mb: float | None, keep: int) -> None:
+        self.path = path
+        self._max_bytes = None if max_mb is None else int(max_mb * _MEGABYTE)
+        self._keep = keep
+        self.forget()
+
+    def forget(self) -> None:
+        """Lets go of everything, without a word to the file: for a forked child."""
+        self._fd: int | None = None
+        self._size = 0
+        self._fresh = False
+        self.pending = b""
+        self.trouble = ""
+
+    def ready(self) -> bool:
+        """Whether the file can be written to now; opens it when needed."""
+        try:
+            self._watch()
+            self._rotate_when_due()
+            if self._fd is None:
+                self._open()
+            return self._send(b"")
+        except OSError as error:
+            self.trouble = f"{error.strerror or error}"
+            return False
+
+    def take_fresh(self) -> bool:
+        """Whether the file is new since this was last asked: it needs a header."""
+        fresh, self._fresh = self._fresh, False
+        return fresh
+
+    def write(self, text: str) -> bool:
+        """Appends text; False when a part is left pending."""
+        try:
+            return self._send(text.encode("utf-8", "replace"))
+        except OSError as error:
+            self.trouble = f"{error.strerror or error}"
+            return False
+
+    def close(self) -> None:
+        """Closes the file; a later write opens it again."""
+        if self._fd is not None:
+            with suppress(OSError):
+                os.close(self._fd)
+        self._fd = None
+
+    def _watch(self) -> None:
+        """Closes what is no longer the file at this path; notices a truncation."""
+        if self._fd is None:
+            return
+        here = os.fstat(self._fd)
+        try:
+            there = os.stat(self.path)
+        except OSError:
+            self.close()
+            return
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+            self.close()
+        elif here.st_size < self._size:
+            self._fresh, self._size = True, here.st_size
+
+    def _open(self) -> None:
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | _FLAGS, _MODE)
+        except PermissionError:
+            self._fd = os.open(self.path, os.O_WRONLY | _FLAGS, _MODE)
+        self._size = os.fstat(self._fd).st_size
+        self._fresh = True
+        if not self.pending and _ends_torn(self._fd, self._size):
+            self.pending = b"\n"
+
+    def _send(self, data: bytes) -> bool:
+        """Writes what is pending, then `data`; keeps what the disk would not take."""
+        self.pending += data
+        while self.pending and self._fd is not None:
+            try:
+                sent = os.write(self._fd, self.pending)
+            except BlockingIOError:
+                return False
+            self._size += sent
+            if sent < len(self.pending):
+                sent = self._undo_torn(sent)
+            self.pending = self.pending[sent:]
+        return not self.pending
+
+    def _undo_torn(self, sent: int) -> int:
+        """After a short write: takes a half line back where no one wrote behind it.
+
+        Returns:
+            How many bytes stay written.
+        """
+        whole = self.pending.rfind(b"\n", 0, sent) + 1
+        torn = sent - whole
+        if self._fd is None or not torn:
+            return sent
+        with suppress(OSError):
+            if os.fstat(self._fd).st_size == self._size:
+                os.ftruncate(self._fd, self._size - torn)
+                self._size -= torn
+                return whole
+        return sent
+
+    def _rotate_when_due(self) -> None:
+        if self._fd is None or self._max_bytes is None or self.pending:
+            return
+        if os.fstat(self._fd).st_size < self._max_bytes:
+            return
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return
+        self._watch()
+        if self._fd is not None:
+            self._shift()
+            self.close()
+
+    def _shift(self) -> None:
+        """path -> path.1 -> path.2.gz -> …; the newest stays plain for those who follow it."""
+        last = self._numbered(self._keep)
+        for path in (last, last.with_name(last.name + ".gz")):
+            path.unlink(missing_ok=True)
+        for n in range(self._keep - 1, 0, -1):
+            old = self._numbered(n)
+            for suffix in ("", ".gz"):
+                with suppress(FileNotFoundError):
+                    os.replace(f"{old}{suffix}", f"{self._numbered(n + 1)}{suffix}")
+        if self._keep > 0:
+            os.replace(self.path, self._numbered(1))
+        else:
+            self.path.unlink(missing_ok=True)
+        second = self._numbered(2)
+        if second.exists():
+            threading.Thread(target=compress, args=(second,), daemon=True).start()
+
+    def _numbered(self, n: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{n}")
+
+
+def _ends_torn(fd: int, size: int) -> bool:
+    """Whether the file ends in the middle of a line, as after a kill."""
+    if size == 0:
+        return False
+    try:
+        return os.pread(fd, 1, size - 1) != b"\n"
+    except OSError:
+        return False
+
+
+def compress(path: Path) -> None:
+    """Replaces a finished file by its gzip; leaves it alone when that fails."""
+    import gzip  # noqa: PLC0415  only where logs rotate
+    import shutil  # noqa: PLC0415
+
+    part, done = Path(f"{path}.gz.part"), Path(f"{path}.gz")
+    with suppress(OSError):
+        with path.open("rb") as plain, gzip.open(part, "wb", compresslevel=1) as packed:
+            shutil.copyfileobj(plain, packed, 1 << 20)
+        os.replace(part, done)
+        path.unlink(missing_ok=True)

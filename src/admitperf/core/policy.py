@@ -1,0 +1,469 @@
+"""A policy: the object that is measured is the object that is deployed.
+
+Subclass it, write `decide`, call the instance once per request:
+
+    class KvWall(Policy):
+        name = "kv_wall"
+
+        def decide(self, metrics):
+            if KV_PRESSURE.read(metrics) >= self.threshold:
+                return self.reject("kv_pressure")
+            return self.admit()
+
+    policy = KvWall(threshold=0.90, log="decisions.jsonl")
+    d = policy(raw_metrics, request_id=rid)
+
+`decide` sees a `Snapshot`, has no clock of its own and does no I/O. This class owns
+order, locking, blindness, waits and recording. In the request path nothing raises.
+"""
+
+import itertools
+import os
+import weakref
+from collections.abc import Mapping
+from threading import RLock
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+
+from admitperf.core.blind import Blindness
+from admitperf.core.decision import Decision
+from admitperf.core.errors import ConfigError, MissingSignal
+from admitperf.core.estimate import Estimator
+from admitperf.core.header import run_line
+from admitperf.core.journal import Journal
+from admitperf.core.ledger import Entry, Ledger
+from admitperf.core.notice import say
+from admitperf.core.outcome import Outcome, milliseconds
+from admitperf.core.param import Declared, bind, declared
+from admitperf.core.reading import Reading
+from admitperf.core.reasons import Reason, table
+from admitperf.core.request import FACTS, NOTHING_KNOWN, Facts, Request, bounded
+from admitperf.core.resolver import Resolver
+from admitperf.core.settings import RESERVED, Settings
+from admitperf.core.signal import Signal
+from admitperf.core.snapshot import Snapshot
+from admitperf.core.split import governed
+from admitperf.core.supply import missing
+from admitperf.core.verdict import Verdict
+from admitperf.core.view import View
+
+if TYPE_CHECKING:
+    from admitperf.core.gate import Gate
+
+_numbers = itertools.count(1)
+_OK = 200
+
+
+class Policy:
+    """One admission rule, with its ledger and its log. Thread-, asyncio- and fork-safe.
+
+    Annotations on a subclass are its parameters (see `core.param`); a class that
+    annotates none takes any keyword. The reserved keywords are those of
+    `core.settings.Settings`.
+
+    Raises:
+        ConfigError: at construction, with every fault at once.
+    """
+
+    name: ClassVar[str] = ""
+    """Lower case; how logs, entry points and the command line call it."""
+    unit: ClassVar[str] = "request"
+    """What is decided about: request, agent-session or tenant."""
+    setting: ClassVar[str] = "online"
+    """online or offline."""
+    slo_awareness: ClassVar[str] = "none"
+    """deadline, latency, throughput, fairness, cost or none."""
+    signal_quantity: ClassVar[str] = "none"
+    """The quantity it reads, in the survey's words."""
+    signal_structure: ClassVar[str] = "scalar"
+    """scalar, dual-gate, lp-composite or formal-bound."""
+    metadata_assumed: ClassVar[tuple[str, ...]] = ()
+    """Facts about requests that the rule takes for granted."""
+    baseline: ClassVar[bool] = False
+    """It refuses nothing by design."""
+    requires: tuple[Signal | str, ...] = ()
+    """Signals it cannot do without, and facts (by name) it makes use of."""
+    reasons: ClassVar[Mapping[str, Reason]] = {}
+    """Reasons of its own."""
+
+    def __init__(self, **given: Any) -> None:  # noqa: ANN401  checked against the declarations
+        settings, values = self._configure(given)
+        self.settings = settings
+        self.parameters: Mapping[str, object] = values
+        self.given: frozenset[str] = frozenset(given) - RESERVED
+        for name, value in values.items():
+            setattr(self, name, value)
+        self._reasons = table(settings.preset, self.reasons)
+        self._number = next(_numbers)
+        self._seq = 0
+        self._now_ns = 0
+        self._gates: list[Gate] = []
+        self._said: set[str] = set()
+        self._monotonic_ns = settings.clock.monotonic_ns
+        self._observes = type(self).observe is not Policy.observe
+        self._sources = settings.source_table()
+        self._journal = Journal(self.name, settings, lambda *at: run_line(self, *at))
+        self._begin()
+        _policies.add(self)
+
+    @classmethod
+    def declared(cls) -> dict[str, Declared]:
+        """Its parameters, in order; empty for a class that takes any keyword."""
+        return declared(cls, Policy)
+
+    def _configure(self, given: Mapping[str, Any]) -> tuple[Settings, dict[str, object]]:
+        where = f"policy {self.name or type(self).__name__}"
+        settings = Settings(**{key: value for key, value in given.items() if key in RESERVED})
+        faults = settings.faults() + self._class_faults()
+        known = self.declared()
+        own = {key: value for key, value in given.items() if key not in RESERVED}
+        values: dict[str, object] = own
+        if known:
+            try:
+                values = bind(where, known, own)
+            except ConfigError as error:
+                faults += error.faults
+        if faults:
+            raise ConfigError(where, faults)
+        return settings, values
+
+    def _class_faults(self) -> list[str]:
+        clash = sorted(RESERVED & set(self.declared()))
+        wrong = [r for r in self.requires if not (isinstance(r, Signal) or r in FACTS)]
+        return [
+            *([] if self.name else [f"{type(self).__name__} has no name"]),
+            *(f"parameter {name} is a reserved keyword" for name in clash),
+            *(f"requires {thing!r} is no signal and no fact" for thing in wrong),
+        ]
+
+    def _begin(self) -> None:
+        self._lock = RLock()
+        settings = self.settings
+        self.ledger = Ledger(reports_outcomes=settings.reports_outcomes)
+        self._blindness = Blindness(self.name, settings, self.ledger, self._event)
+        self._estimator = Estimator(self.ledger, settings.max_defer_s)
+        self._resolver = Resolver(
+            self._number, self._gates, self._sources, settings.max_age_s, self._event
+        )
+        self._required = tuple(r for r in self.requires if isinstance(r, Signal))
+        self._plain: Mapping[str, object] | None = None
+        self._plain_view: View | None = None
+
+    # What a subclass writes and uses.
+
+    def decide(self, metrics: Snapshot) -> Decision:
+        """The rule: `self.admit()`, `self.defer(reason)` or `self.reject(reason)`."""
+        raise NotImplementedError
+
+    def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
+        """Called with every outcome, and with None for every new reading.
+
+        In the order of the log, under the policy's lock; what it raises is caught and
+        written down once.
+        """
+
+    def admit(self) -> Decision:
+        """Start it now."""
+        return Decision(Verdict.ADMIT)
+
+    def defer(
+        self,
+        reason: str,
+        retry_after_ms: float | None = None,
+        estimate_ms: float | None = None,
+    ) -> Decision:
+        """Make it wait: capacity is coming back.
+
+        Args:
+            reason: a row of the table, or one of `reasons`.
+            retry_after_ms: sent as given; None = computed.
+            estimate_ms: the policy's own estimate, spread and capped like a computed one.
+        """
+        return Decision(Verdict.DEFER, reason, retry_after_ms, estimate_ms)
+
+    def reject(
+        self,
+        reason: str,
+        retry_after_ms: float | None = None,
+        estimate_ms: float | None = None,
+    ) -> Decision:
+        """Refuse it; arguments as for `defer`."""
+        return Decision(Verdict.REJECT, reason, retry_after_ms, estimate_ms)
+
+    # What a host calls.
+
+    def __call__(
+        self,
+        raw_metrics: Reading | Mapping[str, object],
+        *,
+        request_id: str | None = None,
+        **facts: Unpack[Facts],
+    ) -> Decision:
+        """Decides about one request. Never raises, never waits.
+
+        Args:
+            raw_metrics: metric name to number, or a scraper's `Reading`.
+            request_id: the host's id; a new one is made when it gives none or one
+                that is still open.
+            facts: see `core.request.Request`; None = not known.
+
+        Returns:
+            What to do: `d.admitted`, `d.status`, `d.headers()`, `d.body()`.
+        """
+        with self._lock:
+            try:
+                return self._answer(raw_metrics, request_id, facts)
+            except Exception as error:  # noqa: BLE001  nothing in the request path raises
+                return self._last_resort(error, request_id)
+
+    def first_token(self, request_id: str) -> None:
+        """The request has its first token. Any later call renews its lease."""
+        with self._lock:
+            key = bounded(request_id)
+            if key is not None:
+                self.ledger.sign_of_life(key, self._monotonic_ns(), first_token=True)
+
+    def outcome(  # noqa: PLR0913  the names are the product's
+        self,
+        request_id: str,
+        ok: bool = True,  # noqa: FBT001, FBT002
+        *,
+        ttft_ms: float | None = None,
+        max_gap_ms: float | None = None,
+        e2e_ms: float | None = None,
+        output_tokens: int | None = None,
+        cached_tokens: int | None = None,
+        finish_reason: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        """The request ended. Once per id; a second one is counted, not raised.
+
+        Args:
+            request_id: the id its decision carried.
+            ok: whether the answer ended properly.
+            ttft_ms, max_gap_ms, e2e_ms: milliseconds, from arrival; None = not known.
+            output_tokens, cached_tokens: tokens; None = not known.
+            finish_reason, error: the engine's words.
+        """
+        told = Outcome(
+            request_id=request_id,
+            ok=bool(ok),
+            ttft_ms=milliseconds(ttft_ms),
+            max_gap_ms=milliseconds(max_gap_ms),
+            e2e_ms=milliseconds(e2e_ms),
+            output_tokens=_count(output_tokens),
+            cached_tokens=_count(cached_tokens),
+            finish_reason=bounded(finish_reason),
+            error=bounded(error),
+        )
+        with self._lock:
+            try:
+                self._take_outcome(told)
+            except Exception as fault:  # noqa: BLE001  nothing in the request path raises
+                self._event("outcome_failed", {"error": f"{type(fault).__name__}: {fault}"[:300]})
+
+    def check(self, reading: Reading | Mapping[str, object]) -> None:
+        """Start-up check: whether a first reading supplies what the policy requires.
+
+        Raises:
+            MissingSignal: naming the signal, the sources tried and the nearest names
+                present.
+        """
+        raw = reading.raw if isinstance(reading, Reading) else reading
+        faults = missing(self._required, raw, self._sources, promised=self.ledger.live)
+        if faults:
+            raise faults[0]
+
+    def flush(self, timeout_s: float = 3.0) -> bool:
+        """Writes what the log holds; False when the disk would not take it in time."""
+        sink = self._journal.sink
+        return sink.flush(timeout_s) if sink is not None else True
+
+    def close(self) -> None:
+        """Writes what is left of the log. The policy can still be used."""
+        if self._journal.sink is not None:
+            self._journal.sink.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # How one decision is made.
+
+    def _answer(
+        self, raw: Reading | Mapping[str, object], given_id: object, facts: Mapping[str, object]
+    ) -> Decision:
+        now_ns = self._now_ns = self._monotonic_ns()
+        request = Request(facts) if facts else NOTHING_KNOWN
+        if request.faults:
+            self._event("bad_fact", {"facts": request.faults[:8]})
+        if now_ns >= self.ledger.next_expiry_ns:
+            self.ledger.expire(now_ns)
+        view = self._view(raw, now_ns)
+        if now_ns > view.good_until_ns:
+            view = view.at(now_ns)
+        self._gates.clear()
+        snapshot = Snapshot(view, request, self.ledger, now_ns, self._gates)
+        d = self._rule(snapshot, view)
+        if d.seq >= 0:  # a decision object used twice: what it told before must stand
+            d = Decision(d.verdict, d.reason)
+        d.gates = tuple(self._gates)
+        self._seq = d.seq = self._seq + 1
+        key = self._identify(d, given_id)
+        if d.verdict is not Verdict.ADMIT or self.settings.enforce < 1.0:
+            self._settle(d, snapshot)
+        entry = Entry(d.seq, key, request, now_ns, admitted=d.admitted)
+        if d.admitted:
+            self.ledger.open(entry)
+        else:
+            self.ledger.refuse(entry)
+        if self._journal.sink is not None:
+            took_ns = self._monotonic_ns() - now_ns
+            self._journal.decision(d, key, view, request, snapshot.text(), now_ns, took_ns)
+        return d
+
+    def _rule(self, snapshot: Snapshot, view: View) -> Decision:
+        blindness = self._blindness
+        why = None
+        if self._required or blindness.owed:
+            why = blindness.why(snapshot, view, self._required)
+        if why is None:
+            try:
+                decision = self._judged(snapshot)
+            except Exception as error:  # noqa: BLE001  a failing rule makes it blind
+                why = blindness.failed(error, snapshot, view)
+            else:
+                blindness.sighted(view)
+                return decision
+        return blindness.answer(
+            why,
+            snapshot.now_ns,
+            lambda held: self._judged(
+                Snapshot(held, snapshot.request, self.ledger, snapshot.now_ns, self._gates)
+            ),
+        )
+
+    def _judged(self, snapshot: Snapshot) -> Decision:
+        decision = self.decide(snapshot)
+        if type(decision) is not Decision:
+            msg = f"decide returned {decision!r}, not a decision"
+            raise TypeError(msg)
+        if decision.verdict is not Verdict.ADMIT and decision.reason not in self._reasons:
+            msg = f"reason {decision.reason!r} is not in the table; add it to `reasons`"
+            raise TypeError(msg)
+        return decision
+
+    def _settle(self, d: Decision, snapshot: Snapshot) -> None:
+        refused = d.verdict is not Verdict.ADMIT
+        if refused:
+            self._estimator.settle(d, self._reasons[d.reason or ""], snapshot)
+        d.enforced = governed(snapshot.request, d.request_id, self.settings.enforce)
+        d.admitted = not (refused and d.enforced)
+        if refused and d.admitted:
+            d.status, d.retry_after_ms, d.should_retry = _OK, None, True
+
+    def _identify(self, d: Decision, given: object) -> str:
+        """Gives a decision its request id; returns what that is called in our tables."""
+        if given is not None:
+            key = bounded(given)
+            if key is not None and not self.ledger.is_open(key):
+                d.request_id = given if isinstance(given, str) else key
+                return key
+            text = f"{self.name}: request id {key!r} is still open or not usable"
+            self._once("id_reused", {"id": key}, text)
+        d.request_id = f"{self._journal.run}-{d.seq}"
+        return d.request_id
+
+    def _view(self, raw: Reading | Mapping[str, object], now_ns: int) -> View:
+        if type(raw) is Reading:
+            view = raw.views.get(self._number)
+            return view if view is not None else self._new_view(raw, now_ns, timed=True)  # type: ignore[return-value]
+        if self._plain_view is not None and raw == self._plain:
+            self._blindness.reading(self._plain_view)
+            return self._plain_view
+        try:
+            reading = Reading(raw, taken_ns=now_ns)  # type: ignore[arg-type]
+        except Exception:  # noqa: BLE001  what is no mapping supplies nothing
+            reading = Reading({}, taken_ns=now_ns)
+        self._plain_view = self._new_view(reading, now_ns, timed=False)
+        self._plain = reading.raw
+        return self._plain_view
+
+    def _new_view(self, reading: Reading, now_ns: int, *, timed: bool) -> View:
+        view = self._resolver.view(reading, timed=timed)
+        reading.views[self._number] = view
+        self._estimator.watch(view)
+        self._blindness.reading(view.at(now_ns))
+        if self._observes:
+            self._observe(view, NOTHING_KNOWN, None, now_ns)
+        return view
+
+    def _take_outcome(self, told: Outcome) -> None:
+        now_ns = self._now_ns = self._monotonic_ns()
+        key = bounded(told.request_id) or ""
+        entry = self.ledger.close(key, now_ns)
+        if entry is None:
+            known = self.ledger.was_closed(key)
+            self._event("outcome_repeated" if known else "outcome_unknown", {"id": key})
+            return
+        self._seq += 1
+        whole = told.of(entry.request, admitted=entry.admitted, seq=entry.seq)
+        open_ms = (now_ns - entry.opened_ns) // 1_000_000
+        self._journal.outcome(whole, self._seq, now_ns, open_ms)
+        view = self._plain_view or self._blindness.held
+        if self._observes and view is not None:
+            self._observe(view.at(now_ns), entry.request, whole, now_ns)
+
+    def _observe(
+        self, view: View, request: Request, outcome: Outcome | None, now_ns: int
+    ) -> None:
+        try:
+            self.observe(Snapshot(view, request, self.ledger, now_ns, self._gates), outcome)
+        except Exception as error:  # noqa: BLE001  a hook must not cost a request
+            text = f"{type(error).__name__}: {error}"[:300]
+            self._once("observe_failed", {"error": text}, f"{self.name}.observe failed: {text}")
+
+    def _event(self, event: str, details: Mapping[str, object]) -> None:
+        self._seq += 1
+        self._journal.control(event, details, self._seq, self._now_ns)
+
+    def _once(self, event: str, details: Mapping[str, object], message: str) -> None:
+        self._event(event, details)
+        if event not in self._said:
+            self._said.add(event)
+            say(message)
+
+    def _last_resort(self, error: Exception, given_id: object) -> Decision:
+        """When even recording fails: an answer that follows from the posture alone."""
+        text = f"{type(error).__name__}: {error}"[:300]
+        say(f"{self.name}: decision failed: {text}")
+        refuse = self.settings.on_blind in ("reject", "defer")
+        d = Decision(Verdict.REJECT if refuse else Verdict.ADMIT, "policy_error")
+        d.blind = text
+        d.request_id = given_id if isinstance(given_id, str) else f"{self._journal.run}-x{self._seq}"
+        if refuse and self.settings.enforce > 0:
+            d.admitted, d.status, d.retry_after_ms = False, 503, 1000
+        return d
+
+    def _after_fork(self) -> None:
+        """A forked child has none of the parent's requests in flight."""
+        self._journal.after_fork()
+        self._begin()
+
+
+def _count(value: object) -> int | None:
+    number = milliseconds(value)
+    return None if number is None else int(number)
+
+
+_policies: "weakref.WeakSet[Policy]" = weakref.WeakSet()
+
+
+def _all_after_fork() -> None:
+    for policy in list(_policies):
+        policy._after_fork()  # noqa: SLF001  the same module
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_all_after_fork)

@@ -1,0 +1,42 @@
+"""One reading of an engine: what a scraper hands to a policy."""
+
+from collections.abc import Mapping
+
+from admitperf.core.clock import SYSTEM
+from admitperf.core.series import Series
+
+
+class Reading:
+    """Raw metrics with the time they were taken; immutable.
+
+    Handing the same `Reading` to many decisions is the fast way; a plain mapping is
+    compared with the last one each time.
+
+    Args:
+        raw: metric key to number; copied.
+        taken_ns: when, on the monotonic clock of the policy; None = now.
+        age_s: how old it already is, in seconds; ignored when `taken_ns` is given.
+        interval_s: how often its scraper takes one, in seconds; None = not known.
+        replica: which replica it describes; None = not known or the only one.
+    """
+
+    __slots__ = ("interval_s", "raw", "replica", "series", "taken_ns", "views")
+
+    def __init__(
+        self,
+        raw: Mapping[str, object],
+        *,
+        taken_ns: int | None = None,
+        age_s: float = 0.0,
+        interval_s: float | None = None,
+        replica: str | None = None,
+    ) -> None:
+        if taken_ns is None:
+            taken_ns = SYSTEM.monotonic_ns() - int(age_s * 1e9)
+        self.raw: Mapping[str, object] = dict(raw)
+        self.series = Series(self.raw)
+        self.taken_ns = taken_ns
+        self.interval_s = interval_s
+        self.replica = replica
+        self.views: dict[int, object] = {}
+        """What each policy made of it, by the policy's number; a cache, not a fact."""

@@ -1,0 +1,89 @@
+"""Log lines as strict JSON text. What is not finite is null, never a bare NaN."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from json.encoder import encode_basestring_ascii as quoted
+
+from admitperf.core.gate import number
+from admitperf.core.view import View
+
+SCHEMA = 1
+"""Number of the line format; readers accept every older one."""
+
+Raw = Mapping[str, object]
+
+
+def strict(value: object) -> object:
+    """A value any JSON reader takes: non-finite numbers become None, and what JSON has
+    no word for becomes its text."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {str(strict(str(key))): strict(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [strict(inner) for inner in value]
+    return str(strict(str(value)))
+
+
+def dumps(value: object) -> str:
+    """Compact strict JSON of anything."""
+    return json.dumps(strict(value), separators=(",", ":"), allow_nan=False)
+
+
+def raw_members(raw: Iterable[tuple[object, object]]) -> Iterator[str]:
+    """Raw metrics as JSON members, one by one, so that a writer can pause between.
+
+    Values that are no number are left out, as are histogram buckets of full series.
+    """
+    for key, value in raw:
+        if not isinstance(key, str) or "_bucket{" in key:
+            continue
+        text = number_text(value)
+        if text is not None:
+            name = key if key.isascii() else key.encode("utf-8", "replace").decode()
+            yield f"{quoted(name)}:{text}"
+
+
+def number_text(value: object) -> str | None:
+    """A number as JSON; None for what is no number."""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return repr(value) if abs(value) < 1 << 63 else number(_as_float(value))
+
+
+def _as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def supplies_text(view: View) -> str:
+    """Per signal of a view: value, source, parts, age, and why one is absent."""
+    told: dict[str, object] = {}
+    for signal, supply in view.supplies.items():
+        found = supply.found
+        told[signal.name] = {
+            "value": found.value,
+            "source": supply.source.describe(signal.combine),
+            "age_ms": max(0, (view.reading.taken_ns - supply.taken_ns) // 1_000_000),
+            **({"parts": found.parts} if found.parts else {}),
+            **({"skipped": list(found.skipped)} if found.skipped else {}),
+        }
+    for signal, why in view.absent.items():
+        told[signal.name] = {"value": None, "absent": why}
+    return dumps(told)
+
+
+def sources_text(view: View) -> str:
+    """Per signal of a view, where its value came from."""
+    return dumps(
+        {s.name: supply.source.describe(s.combine) for s, supply in view.supplies.items()}
+    )

@@ -1,0 +1,170 @@
+"""Everything known at one instant, as `decide` sees it."""
+
+from collections.abc import Callable, Mapping
+
+from admitperf.core.gate import Gate, number
+from admitperf.core.ledger import Ledger
+from admitperf.core.request import Request
+from admitperf.core.signal import Signal
+from admitperf.core.signals import (
+    ATTEMPT,
+    DEADLINE_SLACK_S,
+    IN_FLIGHT,
+    INPUT_TOKENS,
+    MAX_OUTPUT_TOKENS,
+    OLDEST_WAIT_S,
+    SESSION_IN_FLIGHT,
+    TENANT_IN_FLIGHT,
+    TENANT_SHARE,
+    UNCACHED_TOKENS,
+)
+from admitperf.core.value import SignalValue
+from admitperf.core.view import View
+
+
+class AbsentSignal(Exception):  # noqa: N818  caught by the policy, never seen outside
+    """A rule needs a signal that nothing supplies."""
+
+
+class Snapshot:
+    """A reading, the request's facts and the host's open requests at one time.
+
+    Attributes:
+        request: the facts, as attributes; None = not known.
+        now_s: the policy's monotonic clock, in seconds: the only time a rule may use.
+    """
+
+    __slots__ = ("_derived", "_gates", "_ledger", "_view", "now_ns", "read_none", "request")
+
+    def __init__(
+        self, view: View, request: Request, ledger: Ledger, now_ns: int, gates: list[Gate]
+    ) -> None:
+        self._view = view
+        self.request = request
+        self._ledger = ledger
+        self.now_ns = now_ns
+        self._gates = gates
+        self._derived: dict[Signal, SignalValue | None] | None = None
+        self.read_none: list[Signal] = []
+
+    @property
+    def now_s(self) -> float:
+        """Seconds on the policy's monotonic clock."""
+        return self.now_ns / 1e9
+
+    @property
+    def raw(self) -> Mapping[str, object]:
+        """The raw metrics of the reading."""
+        return self._view.reading.raw
+
+    def read(self, signal: Signal) -> float | None:
+        """The value of a signal in its unit; None when it is not known."""
+        return self.read_signal(signal)
+
+    def read_signal(self, signal: Signal) -> SignalValue | None:
+        """What `SIGNAL.read(metrics)` calls."""
+        value = self._view.values.get(signal)
+        if value is None:
+            value = self._derive(signal)
+            if value is None:
+                self.read_none.append(signal)
+        return value
+
+    def at_least(self, signal: Signal, bound: float) -> bool:
+        """Whether the signal is at or over the bound; recorded as a gate."""
+        return self._known(signal).compare(">=", bound)
+
+    def above(self, signal: Signal, bound: float) -> bool:
+        """Whether the signal is over the bound; recorded as a gate."""
+        return self._known(signal).compare(">", bound)
+
+    def at_most(self, signal: Signal, bound: float) -> bool:
+        """Whether the signal is at or under the bound; recorded as a gate."""
+        return self._known(signal).compare("<=", bound)
+
+    def below(self, signal: Signal, bound: float) -> bool:
+        """Whether the signal is under the bound; recorded as a gate."""
+        return self._known(signal).compare("<", bound)
+
+    def gate(self, name: str, value: float, bound: float, op: str = ">=") -> bool:
+        """A comparison of a derived number, recorded under a name of its own.
+
+        Raises:
+            KeyError: `op` is not ">=", ">", "<=" or "<".
+        """
+        made = Gate(name, value, op, bound)
+        self._gates.append(made)
+        return made.held
+
+    def text(self) -> str:
+        """The signals known from the request or the ledger, as JSON members."""
+        request, ledger, known = self.request, self._ledger, self._view.values
+        if not (request.given or ledger.live):
+            return ""
+        told = []
+        for signal, derive in _DERIVE.items():
+            value = None if signal in known else derive(request, ledger, self.now_ns)
+            if value is not None:
+                told.append(f',"{signal.name}":{number(value)}')
+        return "".join(told)
+
+    def _known(self, signal: Signal) -> SignalValue:
+        value = self.read_signal(signal)
+        if value is None:
+            raise AbsentSignal(signal.name)
+        return value
+
+    def _derive(self, signal: Signal) -> SignalValue | None:
+        known = self._derived
+        if known is None:
+            known = self._derived = {}
+        elif signal in known:
+            return known[signal]
+        derive = _DERIVE.get(signal)
+        number = None if derive is None else derive(self.request, self._ledger, self.now_ns)
+        value = None if number is None else SignalValue(number, signal.name, self._gates)
+        known[signal] = value
+        return value
+
+
+_Derive = Callable[[Request, Ledger, int], float | None]
+
+
+def _oldest_wait(_: Request, ledger: Ledger, now_ns: int) -> float | None:
+    return ledger.oldest_wait_s(now_ns) if ledger.live else None
+
+
+def _in_flight(_: Request, ledger: Ledger, __: int) -> float | None:
+    return ledger.in_flight if ledger.live else None
+
+
+def _tenant_in_flight(request: Request, ledger: Ledger, _: int) -> float | None:
+    if request.tenant is None or not ledger.live:
+        return None
+    return ledger.tenant_in_flight(request.tenant)
+
+
+def _tenant_share(request: Request, ledger: Ledger, _: int) -> float | None:
+    if request.tenant is None or not ledger.live:
+        return None
+    return ledger.tenant_share(request.tenant, request)
+
+
+def _session_in_flight(request: Request, ledger: Ledger, _: int) -> float | None:
+    if request.session is None or not ledger.live:
+        return None
+    return ledger.session_in_flight(request.session)
+
+
+_DERIVE: dict[Signal, _Derive] = {
+    OLDEST_WAIT_S: _oldest_wait,
+    IN_FLIGHT: _in_flight,
+    TENANT_IN_FLIGHT: _tenant_in_flight,
+    TENANT_SHARE: _tenant_share,
+    SESSION_IN_FLIGHT: _session_in_flight,
+    INPUT_TOKENS: lambda request, _, __: request.input_tokens,
+    UNCACHED_TOKENS: lambda request, _, __: request.uncached_tokens,
+    MAX_OUTPUT_TOKENS: lambda request, _, __: request.max_output_tokens,
+    DEADLINE_SLACK_S: lambda request, _, __: request.deadline_s,
+    ATTEMPT: lambda request, _, __: request.attempt if "attempt" in request.given else None,
+}

@@ -1,0 +1,119 @@
+"""What one policy makes of one reading."""
+
+import math
+from collections.abc import Mapping
+
+from admitperf.core.found import Found
+from admitperf.core.gate import Gate, number
+from admitperf.core.reading import Reading
+from admitperf.core.signal import Signal
+from admitperf.core.source import Source
+from admitperf.core.value import SignalValue
+
+FOREVER_NS = 1 << 63
+_GATES_MOST = 32
+_TOLD_KEPT = 64
+
+
+class Supply:
+    """One signal of one view: its value, where it came from, how long it is good."""
+
+    __slots__ = ("found", "good_until_ns", "source", "taken_ns", "why_then")
+
+    def __init__(
+        self, found: Found, source: Source, taken_ns: int, good_until_ns: int, why_then: str
+    ) -> None:
+        self.found = found
+        self.source = source
+        self.taken_ns = taken_ns
+        self.good_until_ns = good_until_ns
+        self.why_then = why_then
+
+
+class View:
+    """Every signal of a reading, resolved once.
+
+    Attributes:
+        number: the reading's id in this policy's log.
+        supplies: what each supplied signal is made of.
+        absent: why a signal is not supplied although something was there.
+        values: signal to the value `decide` sees.
+        text: the known values as JSON members, ready for a log line.
+        timed: whether it is known when the engine was read.
+        raw_text, inline: the log's own note of how it writes the raw metrics.
+        stale: signals dropped because their time ran out, with the reason.
+    """
+
+    __slots__ = (
+        "absent",
+        "_told",
+        "good_until_ns",
+        "inline",
+        "key",
+        "number",
+        "raw_text",
+        "reading",
+        "stale",
+        "supplies",
+        "text",
+        "timed",
+        "values",
+    )
+
+    def __init__(  # noqa: PLR0913  made in one place
+        self,
+        number_: int,
+        reading: Reading,
+        supplies: Mapping[Signal, Supply],
+        values: Mapping[Signal, SignalValue],
+        absent: Mapping[Signal, str],
+        stale: Mapping[Signal, str],
+        *,
+        timed: bool,
+    ) -> None:
+        self.number = number_
+        self.key = str(number_)
+        self.timed = timed
+        self.reading = reading
+        self.supplies = supplies
+        self.values = values
+        self.absent = absent
+        self.stale = stale
+        self.text = "".join(
+            f',"{signal.name}":{number(float(value))}' for signal, value in values.items()
+        )
+        self.good_until_ns = min(
+            (supplies[signal].good_until_ns for signal in values if signal in supplies),
+            default=FOREVER_NS,
+        )
+        self.raw_text: str | None = None
+        self.inline = False
+        self._told: dict[tuple[Gate, ...], str] = {}
+
+    def at(self, now_ns: int) -> "View":
+        """This view as it is at `now_ns`: without the signals whose time ran out."""
+        if now_ns <= self.good_until_ns:
+            return self
+        old = {
+            signal: self.supplies[signal].why_then
+            for signal in self.values
+            if self.supplies[signal].good_until_ns < now_ns
+        }
+        values = {s: value for s, value in self.values.items() if s not in old}
+        stale = {**self.stale, **old}
+        return View(
+            self.number, self.reading, self.supplies, values, self.absent, stale, timed=self.timed
+        )
+
+    def gates_text(self, gates: tuple[Gate, ...]) -> str:
+        """Gates as JSON elements; the same ones come again and again on one reading."""
+        text = self._told.get(gates)
+        if text is None:
+            if len(self._told) >= _TOLD_KEPT:
+                self._told.clear()
+            text = self._told[gates] = ",".join([gate.text for gate in gates[:_GATES_MOST]])
+        return text
+
+    def age_ms(self, now_ns: int) -> int:
+        """Age of the reading in milliseconds, never negative."""
+        return max(0, math.floor((now_ns - self.reading.taken_ns) / 1e6))

@@ -1,0 +1,108 @@
+"""Counters over time: by how much did they rise, restarts included.
+
+Per series, never on a sum: a restarted rank makes the sum fall while the others rise.
+"""
+
+from admitperf.core.series import Labels, Series, Where
+
+SeriesKey = tuple[tuple[str, str], ...]
+
+_RESTART_MARKER = "process_start_time_seconds"
+
+
+class _Step:
+    """Two pages of one endpoint, `seconds` apart."""
+
+    __slots__ = ("after", "before", "known", "seconds")
+
+    def __init__(self, before: Series, after: Series, seconds: float) -> None:
+        self.before = before
+        self.after = after
+        self.seconds = seconds
+        self.known: dict[tuple[str, Where], dict[SeriesKey, float]] = {}
+
+    def increase(self, name: str, where: Where) -> dict[SeriesKey, float]:
+        known = self.known.get((name, where))
+        if known is None:
+            known = self.known[name, where] = self._measure(name, where)
+        return known
+
+    def _measure(self, name: str, where: Where) -> dict[SeriesKey, float]:
+        old = _counters(self.before, name, where)
+        if not old:
+            return {}
+        restarted = self._restarted(name)
+        return {
+            key: value if value < old[key] or key in restarted else value - old[key]
+            for key, value in _counters(self.after, name, where).items()
+            if key in old
+        }
+
+    def _restarted(self, name: str) -> set[SeriesKey]:
+        base = name.removesuffix("_total")
+        was, now = (_counters(page, f"{base}_created", ()) for page in (self.before, self.after))
+        restarted = {key for key in now if key in was and now[key] != was[key]}
+        start = [_counters(page, _RESTART_MARKER, ()) for page in (self.before, self.after)]
+        if start[0] and start[1] and start[0] != start[1]:
+            restarted |= set(_counters(self.after, name, ()))
+        return restarted
+
+
+class Window:
+    """The last few seconds of an endpoint's pages, in steps from one page to the next."""
+
+    __slots__ = ("_steps",)
+
+    EMPTY: "Window"
+
+    def __init__(self, steps: tuple[_Step, ...] = ()) -> None:
+        self._steps = steps
+
+    @classmethod
+    def between(cls, before: Series, after: Series, seconds: float) -> "Window":
+        """A window of one step."""
+        return cls((_Step(before, after, seconds),))
+
+    def then(self, after: "Window") -> "Window":
+        """This window followed by another one."""
+        return Window(self._steps + after._steps)
+
+    def last(self, steps: int) -> "Window":
+        """The newest `steps` steps of this window."""
+        return Window(self._steps[-steps:] if steps else ())
+
+    @property
+    def seconds(self) -> float:
+        """Its length in seconds; 0.0 when there was only one page."""
+        return sum(step.seconds for step in self._steps)
+
+    def increase(self, name: str, where: Where = ()) -> dict[SeriesKey, float] | None:
+        """How much each series of a counter rose over the window.
+
+        A value that fell, or whose restart marker (`<name>_created`,
+        `process_start_time_seconds`) changed, counts as risen from zero: a lower bound.
+        A series in only one of two pages is left out of that step.
+
+        Returns:
+            None when it is not known: one page only, or no series common to two pages.
+        """
+        total: dict[SeriesKey, float] = {}
+        for step in self._steps:
+            for key, rise in step.increase(name, where).items():
+                total[key] = total.get(key, 0.0) + rise
+        return total or None
+
+
+Window.EMPTY = Window()
+
+
+def _counters(page: Series, name: str, where: Where) -> dict[SeriesKey, float]:
+    return {
+        tuple(sorted(labels.items())): value
+        for labels, value in page.samples(name)
+        if value >= 0 and value != float("inf") and _allowed(labels, where)
+    }
+
+
+def _allowed(labels: Labels, where: Where) -> bool:
+    return all(labels.get(key, allowed[0]) in allowed for key, allowed in where)
