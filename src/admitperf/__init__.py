@@ -23,6 +23,7 @@ from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.source import Source
 from admitperf.core.verdict import Verdict
+from admitperf.engines.catalogue import install as install_engines
 
 __all__ = [
     "AdmitPerfError",
@@ -43,3 +44,5 @@ __all__ = [
     "Verdict",
     "__version__",
 ]
+
+install_engines()

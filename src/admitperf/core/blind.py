@@ -35,7 +35,9 @@ class Blindness:
         held: the last view a decision was made on with open eyes.
     """
 
-    def __init__(self, policy: str, settings: Settings, ledger: Ledger, event: Event) -> None:
+    def __init__(
+        self, policy: str, settings: Settings, ledger: Ledger, event: Event
+    ) -> None:
         self._policy = policy
         self._settings = settings
         self._ledger = ledger
@@ -50,7 +52,9 @@ class Blindness:
         if self.owed and not view.stale:
             self.owed -= 1
 
-    def why(self, snapshot: Snapshot, view: View, required: tuple[Signal, ...]) -> str | None:
+    def why(
+        self, snapshot: Snapshot, view: View, required: tuple[Signal, ...]
+    ) -> str | None:
         """Why `decide` need not be asked: "reason: detail"; None when it can see."""
         if self.owed:
             return f"signal_stale: {self.owed} more good readings needed"
@@ -111,9 +115,14 @@ class Blindness:
         ranked = sorted(self._seen)
         return ranked[math.ceil(0.95 * len(ranked)) - 1]
 
-    def _held_answer(self, now_ns: int, again: Callable[[View], Decision]) -> Decision | None:
+    def _held_answer(
+        self, now_ns: int, again: Callable[[View], Decision]
+    ) -> Decision | None:
         held = self.held
-        if held is None or now_ns - held.reading.taken_ns > self._settings.hold_last_s * 1e9:
+        if (
+            held is None
+            or now_ns - held.reading.taken_ns > self._settings.hold_last_s * 1e9
+        ):
             return None
         try:
             return again(held)
@@ -124,7 +133,8 @@ class Blindness:
         if self._blind != reason:
             self._blind = reason
             self._event("blind", {"reason": reason, "why": detail})
-            say(f"{self._policy} is blind: {reason} ({detail}); posture {self._settings.on_blind}")
+            posture = self._settings.on_blind
+            say(f"{self._policy} is blind: {reason} ({detail}); posture {posture}")
 
 
 def cause(signal: Signal, view: View) -> str:

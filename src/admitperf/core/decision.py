@@ -1,7 +1,6 @@
 """What a policy answered, and what to do about it."""
 
 import math
-from collections.abc import Sequence
 
 from admitperf.core.gate import Gate
 from admitperf.core.verdict import Verdict
@@ -39,23 +38,18 @@ class Decision:
         gates: the comparisons that led here.
     """
 
-    __slots__ = (
-        "admitted",
-        "blind",
-        "capped",
-        "enforced",
-        "estimate_ms",
-        "fault",
-        "gates",
-        "reason",
-        "request_id",
-        "retry_after_ms",
-        "seq",
-        "should_retry",
-        "status",
-        "verdict",
-        "wait",
-    )
+    # Class attributes are the answers of a plain yes, so that one costs four stores.
+    admitted = True
+    status = _OK
+    request_id = ""
+    enforced = True
+    seq = -1
+    wait: str | None = None
+    capped = False
+    should_retry = True
+    blind: str | None = None
+    fault: str | None = None
+    gates: tuple[Gate, ...] = ()
 
     def __init__(
         self,
@@ -66,19 +60,8 @@ class Decision:
     ) -> None:
         self.verdict = verdict
         self.reason = reason
-        self.retry_after_ms: float | None = retry_after_ms
-        self.estimate_ms: float | None = estimate_ms
-        self.admitted = True
-        self.status = _OK
-        self.request_id = ""
-        self.enforced = True
-        self.seq = -1
-        self.wait: str | None = None
-        self.capped = False
-        self.should_retry = True
-        self.blind: str | None = None
-        self.fault: str | None = None
-        self.gates: Sequence[Gate] = ()
+        self.retry_after_ms = retry_after_ms
+        self.estimate_ms = estimate_ms
 
     def __repr__(self) -> str:
         what = f"{self.verdict}" + (f" {self.reason}" if self.reason else "")
@@ -104,7 +87,7 @@ class Decision:
         return headers
 
     def body(self) -> dict[str, object]:
-        """The refusal as an OpenAI-shaped error; empty when the request is to be started.
+        """The refusal as an OpenAI-shaped error; empty when the request is to start.
 
         `code` is the reason; `estimate_ms` the true estimate, also when it was capped.
         """
@@ -124,13 +107,16 @@ class Decision:
         return {"error": error}
 
     def _message(self) -> str:
-        text = f"{_WORDS.get(self.fault or '', 'The request was refused')} ({self.reason})."
+        words = _WORDS.get(self.fault or "", "The request was refused")
+        text = f"{words} ({self.reason})."
         if not self.should_retry:
             return text + " Trying again will not help."
         if self.retry_after_ms is None:
             return text
         seconds = max(1, math.ceil(self.retry_after_ms / 1000))
-        capped = f" The wait is estimated at {self.estimate_ms / 1000:.0f} s and was capped." if (
-            self.capped and self.estimate_ms is not None
-        ) else ""
+        capped = (
+            f" The wait is estimated at {self.estimate_ms / 1000:.0f} s and was capped."
+            if (self.capped and self.estimate_ms is not None)
+            else ""
+        )
         return f"{text} Try again in {seconds} s.{capped}"

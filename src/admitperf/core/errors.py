@@ -29,7 +29,11 @@ class MissingSignal(AdmitPerfError):
     """
 
     def __init__(
-        self, signal: str, tried: Sequence[str] = (), nearest: Sequence[str] = (), why: str = ""
+        self,
+        signal: str,
+        tried: Sequence[str] = (),
+        nearest: Sequence[str] = (),
+        why: str = "",
     ) -> None:
         self.signal = signal
         self.tried = list(tried)
@@ -39,9 +43,7 @@ class MissingSignal(AdmitPerfError):
             parts.append("tried " + ", ".join(tried))
         if nearest:
             parts.append("nearest names present: " + ", ".join(nearest))
-            parts.append(
-                f'to map one: {signal.upper()}.add_source("{nearest[0]}")'
-            )
+            parts.append(f'to map one: {signal.upper()}.add_source("{nearest[0]}")')
         super().__init__("; ".join(parts))
 
 

@@ -62,14 +62,24 @@ class Estimator:
             d.should_retry = False
         deadline_s = snapshot.request.deadline_s
         late = deadline_s is not None and estimate_s > deadline_s
-        if d.verdict is Verdict.DEFER and wait.basis != "default" and (d.capped or late):
+        if (
+            d.verdict is Verdict.DEFER
+            and wait.basis != "default"
+            and (d.capped or late)
+        ):
             d.verdict = Verdict.REJECT
 
     def _sent_ms(self, wait: Wait, reason: Reason, u: float) -> int | None:
         if wait is NO_WAIT:
             return None
-        if wait.basis == "fixed" and reason.least_s is not None and reason.most_s is not None:
-            return math.ceil(1000 * (reason.least_s + (reason.most_s - reason.least_s) * u))
+        if (
+            wait.basis == "fixed"
+            and reason.least_s is not None
+            and reason.most_s is not None
+        ):
+            return math.ceil(
+                1000 * (reason.least_s + (reason.most_s - reason.least_s) * u)
+            )
         estimate = math.inf if wait.estimate_ms is None else wait.estimate_ms
         return spread_ms(estimate, self._cap_s, u)
 
@@ -79,10 +89,16 @@ class Estimator:
         if reason.fault == "instrument" and reason.least_s is not None:
             return Wait(math.ceil(reason.least_s * 1000), "fixed")
         own = _milliseconds(d.estimate_ms)
-        wait = Wait(math.ceil(own), "policy") if own is not None else self._measured(d, snapshot)
+        wait = (
+            Wait(math.ceil(own), "policy")
+            if own is not None
+            else self._measured(d, snapshot)
+        )
         if reason.least_s is None or reason.most_s is None or wait.estimate_ms is None:
             return wait
-        bounded = min(max(wait.estimate_ms, reason.least_s * 1000), reason.most_s * 1000)
+        bounded = min(
+            max(wait.estimate_ms, reason.least_s * 1000), reason.most_s * 1000
+        )
         return Wait(math.ceil(bounded), wait.basis)
 
     def _measured(self, d: Decision, snapshot: Snapshot) -> Wait:
@@ -104,11 +120,18 @@ class Estimator:
     def _session(self, snapshot: Snapshot) -> Wait:
         session = snapshot.request.session
         frees_s = session and self._ledger.session_frees_in_s(session, snapshot.now_ns)
-        return Wait(math.ceil(frees_s * 1000), "measured") if frees_s else Wait(DEFAULT_MS, "default")
+        return (
+            Wait(math.ceil(frees_s * 1000), "measured")
+            if frees_s
+            else Wait(DEFAULT_MS, "default")
+        )
 
     def _rate_per_s(self, signal: Signal, snapshot: Snapshot) -> float | None:
-        """How fast a signal falls: requests by what this host saw end, everything by
-        what its own readings fell; the faster of the two."""
+        """How fast a signal falls.
+
+        Requests by what this host saw end, everything by what its own readings fell;
+        the faster of the two.
+        """
         drain = self._drains.get(signal)
         rates = [drain.rate_per_s(snapshot.now_ns) if drain else None]
         if signal.unit == _UNITS_OF_ONE and self._ledger.live:
@@ -120,13 +143,17 @@ class Estimator:
     def _part(self, signal: Signal, snapshot: Snapshot) -> float:
         """The part of all endings that frees this signal."""
         tenant = snapshot.request.tenant
-        if signal.name != "tenant_in_flight" or tenant is None or not self._ledger.in_flight:
+        if (
+            signal.name != "tenant_in_flight"
+            or tenant is None
+            or not self._ledger.in_flight
+        ):
             return 1.0
         return self._ledger.tenant_in_flight(tenant) / self._ledger.in_flight
 
 
 def _fired(reason: str, gates: Sequence[Gate]) -> Gate | None:
-    """The gate a refusal rests on: the one its reason speaks of, else the last that held."""
+    """The gate a refusal rests on: its reason's own, else the last that held."""
     speaks_of = SIGNAL_OF.get(reason)
     for gate in reversed(gates):
         if gate.name == speaks_of:
@@ -135,7 +162,7 @@ def _fired(reason: str, gates: Sequence[Gate]) -> Gate | None:
 
 
 def _milliseconds(value: object) -> float | None:
-    """A wait a policy gave; None when it is no number from 0 on (infinite = not known)."""
+    """A wait a policy gave; None when it is no finite number from 0 on."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if math.isfinite(value) and value >= 0 else None

@@ -31,7 +31,9 @@ class Gate:
         self.bound = float(bound)
         self.held: bool = _HOLDS[op](self.value, self.bound)
         held = "true" if self.held else "false"
-        self.text = f'[{quoted(name)},{number(self.value)},"{op}",{number(self.bound)},{held}]'
+        self.text = (
+            f'[{quoted(name)},{number(self.value)},"{op}",{number(self.bound)},{held}]'
+        )
 
     def __repr__(self) -> str:
         return f"Gate({self.name} {self.value:g} {self.op} {self.bound:g}: {self.held})"

@@ -69,5 +69,7 @@ def _rule(policy: "Policy") -> dict[str, object]:
 
 def _provenance(policy: "Policy") -> dict[str, str]:
     stated = policy.settings.provenance
-    known = {n: "unstated" if n in policy.given else "default" for n in policy.parameters}
+    known = {
+        n: "unstated" if n in policy.given else "default" for n in policy.parameters
+    }
     return {**known, **{str(name): str(word) for name, word in stated.items()}}

@@ -7,7 +7,6 @@ from json.encoder import encode_basestring_ascii as quoted
 
 from admitperf.core.clock import Clock
 from admitperf.core.decision import Decision
-
 from admitperf.core.log import Log
 from admitperf.core.outcome import Outcome
 from admitperf.core.record import dumps, raw_members, sources_text
@@ -18,6 +17,10 @@ from admitperf.core.view import View
 
 INLINE_MOST = 32
 """Raw metrics that stand on the decision line itself. Origin: brief, section 8."""
+
+_PLAIN_YES = (
+    '"verdict":"admit","reason":null,"admitted":true,"enforced":true,"status":200,'
+)
 
 Header = Callable[[str, int, int], Mapping[str, object]]
 
@@ -62,7 +65,7 @@ class Journal:
         if self.sink is not None:
             self.sink.after_fork(self.run)
 
-    def decision(  # noqa: PLR0913  the parts of one line
+    def decision(  # noqa: PLR0913, PLR0917  the parts of one line, for every request
         self,
         d: Decision,
         key: str,
@@ -82,20 +85,20 @@ class Journal:
         sink = self.sink
         if sink is None:
             return
-        t_us = self._epoch_us + now_ns // 1000
-        where = view.raw_text
-        if where is None:
-            where = view.raw_text = self._raw_text(view)
-        age = f'"age_ms":{view.age_ms(now_ns)},' if view.timed else ""
+        if view.raw_text is None:
+            self._place_raw(view)
+        age_ms = (now_ns - view.taken_ns) // 1_000_000
+        age = f'"age_ms":{max(0, age_ms)},' if view.timed else ""
         facts = f'"facts":{{{request.text()}}},' if request.given else ""
-        refused = "" if d.reason is None else self._refusal(d)
+        plain = d.reason is None and d.enforced
+        head = _PLAIN_YES if plain else self._head(d) + self._refusal(d)
         sink.decision(
-            d.seq,
-            t_us,
             None if view.inline else view,
-            f'{{"k":"decision","run":"{self.run}","seq":{d.seq},"t_us":{t_us},"id":{quoted(key)},'
-            f'{self._head(d)}{refused}"signals":{{{(view.text + derived)[1:]}}},'
-            f'"gates":[{view.gates_text(d.gates)}],{facts}{where}{age}"decide_us":{took_ns // 1000}}}',
+            f'{{"k":"decision","run":"{self.run}","seq":{d.seq},'
+            f'"t_us":{self._epoch_us + now_ns // 1000},{view.reference}'
+            f'"id":{quoted(key)},'
+            f"{head}{view.told(d.gates, derived)}{facts}{view.raw_text}{age}"
+            f'"decide_us":{took_ns // 1000}}}',
         )
 
     def outcome(self, o: Outcome, seq: int, now_ns: int, open_ms: int) -> None:
@@ -108,27 +111,37 @@ class Journal:
             ("cached_tokens", o.cached_tokens),
         )
         words = (("finish_reason", o.finish_reason), ("error", o.error))
-        told = "".join(f'"{name}":{value!r},' for name, value in numbers if value is not None)
-        told += "".join(f'"{name}":{dumps(text)},' for name, text in words if text is not None)
+        told = "".join(
+            f'"{name}":{value!r},' for name, value in numbers if value is not None
+        )
+        told += "".join(
+            f'"{name}":{dumps(text)},' for name, text in words if text is not None
+        )
         self._event(
             "outcome",
             seq,
             now_ns,
-            f'"seq":{seq},"of":{o.seq},"id":{quoted(bounded(o.request_id) or "")},'
+            f'"of":{o.seq},"id":{quoted(bounded(o.request_id) or "")},'
             f'"ok":{_flag(o.ok)},"admitted":{_flag(o.admitted)},{told}"open_ms":{open_ms}',
         )
 
-    def control(self, event: str, details: Mapping[str, object], seq: int, now_ns: int) -> None:
+    def control(
+        self, event: str, details: Mapping[str, object], seq: int, now_ns: int
+    ) -> None:
         """Writes a notice about the instrument itself."""
         members = dumps(details)[1:-1]
-        self._event("control", seq, now_ns, f'"event":"{event}"' + (f",{members}" if members else ""))
+        self._event(
+            "control",
+            seq,
+            now_ns,
+            f'"event":"{event}"' + (f",{members}" if members else ""),
+        )
 
     def _event(self, kind: str, seq: int, now_ns: int, members: str) -> None:
         if self.sink is not None:
             t_us = self._epoch_us + now_ns // 1000
-            self.sink.event(
-                kind, seq, t_us, f'{{"k":"{kind}","run":"{self.run}","t_us":{t_us},{members}}}'
-            )
+            head = f'"k":"{kind}","run":"{self.run}","seq":{seq},"t_us":{t_us}'
+            self.sink.event(kind, f"{{{head},{members}}}")
 
     def _head(self, d: Decision) -> str:
         key = (d.verdict._value_, d.reason, d.admitted, d.enforced)
@@ -155,15 +168,17 @@ class Journal:
             parts.append(f'"blind":"{d.reason}","why":{dumps(d.blind)},')
         return "".join(parts)
 
-    def _raw_text(self, view: View) -> str:
-        """The members that say which reading it was."""
-        replica = f'"replica":{dumps(view.reading.replica)},' if view.reading.replica else ""
+    def _place_raw(self, view: View) -> None:
+        """Settles how this reading stands in the log: on the lines, or by reference."""
         few = len(view.reading.raw) <= INLINE_MOST
         view.inline = self._raw_mode == "inline" or (self._raw_mode == "auto" and few)
-        if not view.inline:
-            return f'"reading":{view.number},{replica}'
-        members = ",".join(raw_members(view.reading.raw.items()))
-        return f'"raw":{{{members}}},"sources":{sources_text(view)},{replica}'
+        replica = view.reading.replica
+        view.raw_text = f'"replica":{dumps(replica)},' if replica else ""
+        if view.inline:
+            members = ",".join(raw_members(view.reading.raw.items()))
+            view.raw_text += f'"raw":{{{members}}},"sources":{sources_text(view)},'
+        else:
+            view.reference = f'"reading":{view.number},'
 
 
 def new_run() -> str:
@@ -173,6 +188,3 @@ def new_run() -> str:
 
 def _flag(value: object) -> str:
     return "true" if value else "false"
-
-
-

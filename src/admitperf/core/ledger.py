@@ -2,20 +2,22 @@
 
 No outcomes means no ledger, never a full one: a host that does not report how
 requests end would fill it for ever, so its signals are not known until an outcome has
-been seen (or the host promised them), and again while most entries are past their lease.
+been seen (or the host promised them), and again while most entries are past their
+lease.
 """
 
 from collections import OrderedDict, deque
+from itertools import islice
 from typing import TypeVar
 
 from admitperf.core.drain import Drain
 from admitperf.core.request import Request
 
 LEASE_S = 900.0
-"""Seconds an entry counts without a sign of life. Origin: the product brief, section 4."""
+"""Seconds an entry counts without a sign of life. Origin: the product brief, 4."""
 
 ENTRIES_MOST = 100_000
-"""Entries kept; beyond it the oldest is forgotten. Bounds the memory of a host that
+"""Entries kept; beyond it the oldest are forgotten. Bounds the memory of a host that
 never reports an outcome to about 50 MB."""
 
 EXPIRY_EVERY_NS = 1_000_000_000
@@ -29,30 +31,23 @@ _COST_SMOOTHING = 0.05
 class Entry:
     """One open request."""
 
-    __slots__ = (
-        "admitted",
-        "cost",
-        "ended",
-        "first_ns",
-        "opened_ns",
-        "request",
-        "request_id",
-        "seen_ns",
-        "seq",
-    )
+    first_ns: int | None = None
+    ended = False
+    cost = 0.0
 
     def __init__(
-        self, seq: int, request_id: str, request: Request, now_ns: int, *, admitted: bool
+        self,
+        seq: int,
+        request_id: str,
+        request: Request,
+        now_ns: int,
+        admitted: bool,  # noqa: FBT001  by position: made for every request
     ) -> None:
         self.seq = seq
         self.request_id = request_id
         self.request = request
-        self.opened_ns = now_ns
-        self.seen_ns = now_ns
-        self.first_ns: int | None = None
-        self.ended = False
+        self.opened_ns = self.seen_ns = now_ns
         self.admitted = admitted
-        self.cost = 0.0
 
     @property
     def waits(self) -> bool:
@@ -61,8 +56,9 @@ class Entry:
 
 
 class Ledger:
-    """Open requests by id, with counts per tenant and session. Not thread-safe by
-    itself: the policy's lock covers it.
+    """Open requests by id, with counts per tenant and session.
+
+    Not thread-safe by itself: the policy's lock covers it.
 
     Every table is in the order of the last sign of life, so that what is due to expire
     stands first.
@@ -72,6 +68,7 @@ class Ledger:
 
     Attributes:
         live: whether its numbers mean anything.
+        opened: requests in flight, by id.
         completions: how fast requests end.
         next_expiry_ns: when to call `expire` next.
     """
@@ -79,7 +76,7 @@ class Ledger:
     def __init__(self, *, reports_outcomes: bool) -> None:
         self._told = reports_outcomes
         self.live = reports_outcomes
-        self._open: dict[str, Entry] = {}
+        self.opened: dict[str, Entry] = {}
         self._waiting: deque[Entry] = deque()
         self._expired: dict[str, Entry] = {}
         self._refused: OrderedDict[str, Entry] = OrderedDict()
@@ -94,52 +91,57 @@ class Ledger:
         self._service_s: float | None = None
         self.completions = Drain()
 
-    def is_open(self, request_id: str) -> bool:
-        """Whether a request with this id is in flight."""
-        return request_id in self._open
-
     def open(self, entry: Entry) -> None:
         """Takes a request that was started."""
         key = entry.request_id
         if self._expired or self._refused:
             self._expired.pop(key, None)
             self._refused.pop(key, None)
-        if len(self._open) >= ENTRIES_MOST:
-            self._release(_first(self._open))
-        self._open[key] = entry
-        self._wait(entry)
+        if len(self.opened) >= ENTRIES_MOST:
+            self._forget_oldest()
+        self.opened[key] = entry
+        if entry.request.stream is not False:
+            self._waiting.append(entry)
+            if len(self._waiting) > 2 * len(self.opened) + _SLACK:
+                self._waiting = deque(e for e in self._waiting if e.waits)
         self._count(entry)
+
+    def _forget_oldest(self) -> None:
+        """Many at once: taking the first out of a dict one by one is quadratic."""
+        for entry in list(islice(self.opened.values(), ENTRIES_MOST // 100)):
+            self._release(entry)
 
     def refuse(self, entry: Entry) -> None:
         """Remembers a refused request, to notice when it is served all the same."""
         _remember(self._refused, entry.request_id, entry)
 
-    def sign_of_life(self, request_id: str, now_ns: int, *, first_token: bool) -> bool:
-        """Renews a lease; False when the id is not open."""
-        entry = self._open.pop(request_id, None)
+    def first_token(self, request_id: str, now_ns: int) -> None:
+        """Notes a request's first token; every later call renews its lease."""
+        entry = self.opened.pop(request_id, None)
         if entry is None:
             entry = self._expired.pop(request_id, None)
             if entry is None:
-                return False
+                return
             entry.ended = False
             self._count(entry)
         entry.seen_ns = now_ns
-        self._open[request_id] = entry
-        if first_token and entry.first_ns is None:
+        self.opened[request_id] = entry
+        if entry.first_ns is None:
             entry.first_ns = now_ns
             self._first_tokens += 1
-        return True
 
     def close(self, request_id: str, now_ns: int) -> Entry | None:
-        """Takes a request out and returns its entry; None when it is not known (any more).
+        """Takes a request out and returns its entry; None when it is not known.
 
         A refused request that ends was served: its entry says admitted False.
         """
-        entry = self._open.get(request_id)
+        entry = self.opened.get(request_id)
         if entry is not None:
             self._release(entry)
         else:
-            entry = self._expired.pop(request_id, None) or self._refused.pop(request_id, None)
+            entry = self._expired.pop(request_id, None) or self._refused.pop(
+                request_id, None
+            )
         if entry is None:
             return None
         entry.ended = True
@@ -155,12 +157,11 @@ class Ledger:
         return request_id in self._closed
 
     def expire(self, now_ns: int) -> None:
-        """Takes entries past their lease out of the counts, and forgets them a lease later."""
+        """Takes entries past their lease out of the counts; forgets them a lease later."""
         lease_ns = int(LEASE_S * 1e9)
         self.next_expiry_ns = now_ns + EXPIRY_EVERY_NS
-        while self._open and now_ns - _first(self._open).seen_ns > lease_ns:
-            entry = _first(self._open)
-            entry.ended = True
+        while self.opened and now_ns - _first(self.opened).seen_ns > lease_ns:
+            entry = _first(self.opened)
             self._release(entry)
             self._expired[entry.request_id] = entry
         while self._expired and now_ns - _first(self._expired).seen_ns > 2 * lease_ns:
@@ -168,13 +169,13 @@ class Ledger:
         self._judge()
 
     def _judge(self) -> None:
-        known = len(self._open) + len(self._expired)
+        known = len(self.opened) + len(self._expired)
         self.live = self._told and 2 * len(self._expired) <= known
 
     @property
     def in_flight(self) -> int:
         """Open requests."""
-        return len(self._open)
+        return len(self.opened)
 
     def tenant_in_flight(self, tenant: str) -> int:
         """Open requests of a tenant."""
@@ -208,27 +209,24 @@ class Ledger:
         return max(0.0, (now_ns - waiting[0].opened_ns) / 1e9) if waiting else 0.0
 
     def session_frees_in_s(self, session: str, now_ns: int) -> float | None:
-        """Seconds until one of a session's calls should end: the mean service time
-        less the age of its oldest call, at least a tenth of it; None = not measured."""
+        """Seconds until one of a session's calls should end; None = not measured.
+
+        The mean service time less the age of its oldest call, at least a tenth of it.
+        """
         calls = self._sessions.get(session)
         if not calls or self._service_s is None:
             return None
         age_s = (now_ns - next(iter(calls.values())).opened_ns) / 1e9
         return max(self._service_s - age_s, self._service_s / 10)
 
-    def _wait(self, entry: Entry) -> None:
-        if entry.request.stream is False:
-            return
-        self._waiting.append(entry)
-        if len(self._waiting) > 2 * len(self._open) + _SLACK:
-            self._waiting = deque(e for e in self._waiting if e.waits)
-
     def _count(self, entry: Entry) -> None:
         request = entry.request
+        if not request.given:
+            entry.cost = cost = self._mean_cost or 1.0
+            self._cost += cost
+            return
         entry.cost = self._cost_of(request)
         self._cost += entry.cost
-        if not request.given:
-            return
         if request.tenant is not None:
             held = self._tenants.setdefault(request.tenant, [0, 0.0])
             held[0] += 1
@@ -242,8 +240,9 @@ class Ledger:
 
     def _release(self, entry: Entry) -> None:
         request = entry.request
-        self._open.pop(entry.request_id, None)
-        self._cost = max(0.0, self._cost - entry.cost) if self._open else 0.0
+        entry.ended = True
+        self.opened.pop(entry.request_id, None)
+        self._cost = max(0.0, self._cost - entry.cost) if self.opened else 0.0
         if not request.given:
             return
         held = self._tenants.get(request.tenant or "")
@@ -287,4 +286,3 @@ def _tokens(request: Request) -> float | None:
     if request.input_tokens is None:
         return None
     return float(request.input_tokens + (request.max_output_tokens or 0))
-

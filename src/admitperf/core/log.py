@@ -45,6 +45,7 @@ REPEAT_S = 60.0
 EXIT_S = 3.0
 """Longest an exiting process waits for the disk, in seconds."""
 
+_SEQ, _T_US, _READING = '"seq":', '"t_us":', '"reading":'
 _KINDS = ("decision", "outcome", "control", "reading")
 
 Header = Callable[[int, int], str]
@@ -61,11 +62,11 @@ class _Buffer:
         self._out = 0
 
     def put(self, line: str) -> bool:
-        if len(self.lines) >= LINES_MOST or self._in - self._out > BYTES_MOST:
-            return False
-        self._in += len(line)
-        self.lines.append(line)
-        return True
+        if len(self.lines) < LINES_MOST and self._in - self._out < BYTES_MOST:
+            self._in += len(line)
+            self.lines.append(line)
+            return True
+        return False
 
     def take(self) -> str:
         line = self.lines.popleft()
@@ -121,22 +122,21 @@ class Log:
         self._written_view = ""
         self._repeat_at_ns = 0
 
-    def decision(self, seq: int, t_us: int, view: View | None, line: str) -> None:
-        """Takes a decision line; `view` is the reading it refers to, None when the
-        line carries its own."""
-        key = ""
-        if view is not None:
-            key = view.key
-            if key not in self._views:
-                self._remember(key, view)
-        if not self._decisions.put(f"{seq}\t{t_us}\t{key}\t{line}"):
+    def decision(self, view: View | None, line: str) -> None:
+        """Takes a decision line.
+
+        `view` is the reading it refers to, None when the line carries its own.
+        """
+        if view is not None and view.key not in self._views:
+            self._remember(view)
+        if not self._decisions.put(line):
             self._lose("decision")
         if self._thread is None or len(self._decisions.lines) == _WAKE_AT:
             self._start()
 
-    def event(self, kind: str, seq: int, t_us: int, line: str) -> None:
+    def event(self, kind: str, line: str) -> None:
         """Takes an outcome or control line."""
-        if not self._others.put(f"{seq}\t{t_us}\t\t{line}"):
+        if not self._others.put(line):
             self._lose(kind)
         if self._thread is None or len(self._others.lines) == _WAKE_AT:
             self._start()
@@ -156,30 +156,33 @@ class Log:
         self._wake.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout_s)
-        if thread is None or not thread.is_alive():
-            if self.flush(timeout_s):
-                self._file.close()
+        if (thread is None or not thread.is_alive()) and self.flush(timeout_s):
+            self._file.close()
         self._thread, self._closed = None, False
 
     def after_fork(self, run: str) -> None:
-        """In a forked child: forgets the parent's lines and file, under a new run id."""
+        """In a forked child: forgets the parent's lines and file; takes a new run id."""
         self._run = run
         self._file.forget()
         self._reset()
 
-    def _remember(self, key: str, view: View) -> None:
+    def _remember(self, view: View) -> None:
         if len(self._views) >= READINGS_MOST:
             with suppress(StopIteration, KeyError, RuntimeError):
                 del self._views[next(iter(self._views))]
-        self._views[key] = view
+        self._views[view.key] = view
 
     def _lose(self, kind: str) -> None:
         self._lost[kind] += 1
 
     def _start(self) -> None:
         if self._thread is None:
-            with suppress(RuntimeError):  # an interpreter that is shutting down starts none
-                thread = threading.Thread(target=self._work, name="admitperf-log", daemon=True)
+            with suppress(
+                RuntimeError
+            ):  # an interpreter that is shutting down starts none
+                thread = threading.Thread(
+                    target=self._work, name="admitperf-log", daemon=True
+                )
                 thread.start()
                 self._thread = thread
         self._wake.set()
@@ -206,12 +209,14 @@ class Log:
             self._complain()
             return False
         out: list[str] = []
-        begin = self._file.take_fresh() or self._clock.monotonic_ns() >= self._repeat_at_ns
+        begin = (
+            self._file.take_fresh() or self._clock.monotonic_ns() >= self._repeat_at_ns
+        )
         for _ in range(SLICE):
-            item = self._next()
-            if item is None:
+            line = self._next()
+            if line is None:
                 break
-            _, t_us, key, line = item.split("\t", 3)
+            t_us, key = _parts(line)
             if begin:
                 self._begin(t_us, out)
                 begin = False
@@ -222,7 +227,9 @@ class Log:
         trouble = self._file.trouble
         if trouble and trouble != self._why:
             self._why = trouble
-            say(f"decision log {self.path} cannot be written: {trouble}; lines are kept and counted")
+            say(
+                f"log {self.path} cannot be written: {trouble}; lines are kept and counted"
+            )
 
     def _begin(self, t_us: str, out: list[str]) -> None:
         """The header, at the time of the line that follows: time never goes back."""
@@ -253,7 +260,7 @@ class Log:
             view = self._views.get(key)
             if view is None:
                 self._lose("reading")
-                return line.replace(f'"reading":{key},', '"reading":null,', 1)
+                return line.replace(f"{_READING}{key},", f"{_READING}null,", 1)
             out.append(self._reading_line(view, t_us))
             self._written_view = key
             self._forget_before(key)
@@ -279,7 +286,8 @@ class Log:
         return (
             f'{{"k":"reading","run":"{self._run}","id":{view.number},'
             f'"t_us":{t_us},"taken_us":{self._t_us(view.reading.taken_ns)},'
-            f'"whole":{"true" if last is None else "false"},"raw":{{{",".join(members)}}}'
+            f'"whole":{"true" if last is None else "false"},'
+            f'"raw":{{{",".join(members)}}}'
             + (f',"gone":{dumps(gone)}' if gone else "")
             + (f',"replica":{dumps(replica)}' if replica else "")
             + f',"signals":{supplies_text(view)}}}'
@@ -305,12 +313,27 @@ class Log:
         return self._epoch_us + monotonic_ns // 1000
 
 
-def _number(item: str) -> int:
-    return int(item[: item.index("\t")])
+def _number(line: str) -> int:
+    """The `seq` of a line; every line starts with k, run, seq and t_us."""
+    start = line.index(_SEQ) + len(_SEQ)
+    return int(line[start : line.index(",", start)])
 
 
-def _changes(last: dict[str, object], raw: dict[str, object]) -> list[tuple[str, object]]:
-    return [(key, value) for key, value in raw.items() if key not in last or last[key] != value]
+def _parts(line: str) -> tuple[str, str]:
+    """The `t_us` of a line and the reading it refers to, empty when to none."""
+    _, _, _, t_us, reading, _ = line.split(",", 5)
+    key = reading.removeprefix(_READING)
+    return t_us.removeprefix(_T_US), key if key != reading else ""
+
+
+def _changes(
+    last: dict[str, object], raw: dict[str, object]
+) -> list[tuple[str, object]]:
+    return [
+        (key, value)
+        for key, value in raw.items()
+        if key not in last or last[key] != value
+    ]
 
 
 _logs: "weakref.WeakSet[Log]" = weakref.WeakSet()

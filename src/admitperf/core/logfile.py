@@ -24,7 +24,7 @@ class LogFile:
     """Appends text to a path.
 
     Args:
-        max_mb: size in megabytes at which it is rotated to `.1`, `.2.gz`, …; None = never.
+        max_mb: size in megabytes at which it becomes `.1`, `.2.gz`, …; None = never.
         keep: rotated files kept.
 
     Attributes:
@@ -84,7 +84,7 @@ class LogFile:
             return
         here = os.fstat(self._fd)
         try:
-            there = os.stat(self.path)
+            there = self.path.stat()
         except OSError:
             self.close()
             return
@@ -152,7 +152,7 @@ class LogFile:
             self.close()
 
     def _shift(self) -> None:
-        """path -> path.1 -> path.2.gz -> …; the newest stays plain for those who follow it."""
+        """Renames path to .1, .1 to .2 and so on; the newest stays plain for followers."""
         last = self._numbered(self._keep)
         for path in (last, last.with_name(last.name + ".gz")):
             path.unlink(missing_ok=True)
@@ -160,9 +160,9 @@ class LogFile:
             old = self._numbered(n)
             for suffix in ("", ".gz"):
                 with suppress(FileNotFoundError):
-                    os.replace(f"{old}{suffix}", f"{self._numbered(n + 1)}{suffix}")
+                    Path(f"{old}{suffix}").replace(f"{self._numbered(n + 1)}{suffix}")
         if self._keep > 0:
-            os.replace(self.path, self._numbered(1))
+            self.path.replace(self._numbered(1))
         else:
             self.path.unlink(missing_ok=True)
         second = self._numbered(2)
@@ -192,5 +192,5 @@ def compress(path: Path) -> None:
     with suppress(OSError):
         with path.open("rb") as plain, gzip.open(part, "wb", compresslevel=1) as packed:
             shutil.copyfileobj(plain, packed, 1 << 20)
-        os.replace(part, done)
+        part.replace(done)
         path.unlink(missing_ok=True)

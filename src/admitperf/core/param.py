@@ -9,6 +9,7 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from admitperf.core.errors import ConfigError
@@ -25,6 +26,7 @@ class Param:
         low, high: legal range, inclusive; None = open.
         above: exclusive lower bound; None = open.
         origin: where the default comes from.
+        choices: the words a text may be; empty = any.
     """
 
     doc: str = ""
@@ -32,6 +34,7 @@ class Param:
     high: float | None = None
     above: float | None = None
     origin: str = "plain choice"
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Declared:
         if kinds and not _is(value, kinds):
             names = " or ".join(kind.__name__ for kind in kinds)
             return f"{self.name} = {value!r} is not {names}"
+        if self.param.choices and value not in self.param.choices:
+            return f"{self.name} = {value!r} is not {self.range_text()}"
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return self._range_fault(value)
         return None
@@ -62,11 +67,17 @@ class Declared:
         low = p.low is not None and value < p.low
         high = p.high is not None and value > p.high
         above = p.above is not None and value <= p.above
-        return f"{self.name} = {value!r} is not {self.range_text()}" if low or high or above else None
+        return (
+            f"{self.name} = {value!r} is not {self.range_text()}"
+            if low or high or above
+            else None
+        )
 
     def range_text(self) -> str:
         """The legal range in words."""
         p = self.param
+        if p.choices:
+            return f"one of {', '.join(p.choices)}"
         parts = [f"above {p.above:g}"] if p.above is not None else []
         if p.low is not None and p.high is not None:
             parts.append(f"from {p.low:g} to {p.high:g}")
@@ -93,7 +104,9 @@ def declared(cls: type, stop: type) -> dict[str, Declared]:
     return found
 
 
-def bind(where: str, known: Mapping[str, Declared], given: Mapping[str, object]) -> dict[str, object]:
+def bind(
+    where: str, known: Mapping[str, Declared], given: Mapping[str, object]
+) -> dict[str, object]:
     """The value of every parameter.
 
     Raises:
@@ -119,7 +132,7 @@ def bind(where: str, known: Mapping[str, Declared], given: Mapping[str, object])
 
 
 def _hints(owner: type) -> dict[str, Any]:
-    own = owner.__dict__.get("__annotations__", {})
+    own = get_annotations(owner)
     try:
         hints = get_type_hints(owner, include_extras=True)
     except Exception:  # noqa: BLE001  a name only a type checker knows: no check by type

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from admitperf.core.blind import Blindness
 from admitperf.core.decision import Decision
-from admitperf.core.errors import ConfigError, MissingSignal
+from admitperf.core.errors import ConfigError
 from admitperf.core.estimate import Estimator
 from admitperf.core.header import run_line
 from admitperf.core.journal import Journal
@@ -110,9 +110,13 @@ class Policy:
         """Its parameters, in order; empty for a class that takes any keyword."""
         return declared(cls, Policy)
 
-    def _configure(self, given: Mapping[str, Any]) -> tuple[Settings, dict[str, object]]:
+    def _configure(
+        self, given: Mapping[str, Any]
+    ) -> tuple[Settings, dict[str, object]]:
         where = f"policy {self.name or type(self).__name__}"
-        settings = Settings(**{key: value for key, value in given.items() if key in RESERVED})
+        settings = Settings(
+            **{key: value for key, value in given.items() if key in RESERVED}
+        )
         faults = settings.faults() + self._class_faults()
         known = self.declared()
         own = {key: value for key, value in given.items() if key not in RESERVED}
@@ -176,7 +180,7 @@ class Policy:
         Args:
             reason: a row of the table, or one of `reasons`.
             retry_after_ms: sent as given; None = computed.
-            estimate_ms: the policy's own estimate, spread and capped like a computed one.
+            estimate_ms: the policy's own estimate, then spread and capped like ours.
         """
         return Decision(Verdict.DEFER, reason, retry_after_ms, estimate_ms)
 
@@ -217,12 +221,12 @@ class Policy:
 
     def first_token(self, request_id: str) -> None:
         """The request has its first token. Any later call renews its lease."""
-        with self._lock:
-            key = bounded(request_id)
-            if key is not None:
-                self.ledger.sign_of_life(key, self._monotonic_ns(), first_token=True)
+        key = bounded(request_id)
+        if key is not None:
+            with self._lock:
+                self.ledger.first_token(key, self._monotonic_ns())
 
-    def outcome(  # noqa: PLR0913  the names are the product's
+    def outcome(
         self,
         request_id: str,
         ok: bool = True,  # noqa: FBT001, FBT002
@@ -259,7 +263,10 @@ class Policy:
             try:
                 self._take_outcome(told)
             except Exception as fault:  # noqa: BLE001  nothing in the request path raises
-                self._event("outcome_failed", {"error": f"{type(fault).__name__}: {fault}"[:300]})
+                self._event(
+                    "outcome_failed",
+                    {"error": f"{type(fault).__name__}: {fault}"[:300]},
+                )
 
     def check(self, reading: Reading | Mapping[str, object]) -> None:
         """Start-up check: whether a first reading supplies what the policy requires.
@@ -292,15 +299,18 @@ class Policy:
     # How one decision is made.
 
     def _answer(
-        self, raw: Reading | Mapping[str, object], given_id: object, facts: Mapping[str, object]
+        self,
+        raw: Reading | Mapping[str, object],
+        given_id: object,
+        facts: Mapping[str, object],
     ) -> Decision:
         now_ns = self._now_ns = self._monotonic_ns()
-        request = Request(facts) if facts else NOTHING_KNOWN
-        if request.faults:
-            self._event("bad_fact", {"facts": request.faults[:8]})
+        request = self._request(facts) if facts else NOTHING_KNOWN
         if now_ns >= self.ledger.next_expiry_ns:
             self.ledger.expire(now_ns)
-        view = self._view(raw, now_ns)
+        view = raw.views.get(self._number) if type(raw) is Reading else None
+        if view is None:
+            view = self._view(raw, now_ns)
         if now_ns > view.good_until_ns:
             view = view.at(now_ns)
         self._gates.clear()
@@ -313,15 +323,23 @@ class Policy:
         key = self._identify(d, given_id)
         if d.verdict is not Verdict.ADMIT or self.settings.enforce < 1.0:
             self._settle(d, snapshot)
-        entry = Entry(d.seq, key, request, now_ns, admitted=d.admitted)
+        entry = Entry(d.seq, key, request, now_ns, d.admitted)
         if d.admitted:
             self.ledger.open(entry)
         else:
             self.ledger.refuse(entry)
         if self._journal.sink is not None:
             took_ns = self._monotonic_ns() - now_ns
-            self._journal.decision(d, key, view, request, snapshot.text(), now_ns, took_ns)
+            self._journal.decision(
+                d, key, view, request, snapshot.text(), now_ns, took_ns
+            )
         return d
+
+    def _request(self, facts: Mapping[str, object]) -> Request:
+        request = Request(facts)
+        if request.faults:
+            self._event("bad_fact", {"facts": request.faults[:8]})
+        return request
 
     def _rule(self, snapshot: Snapshot, view: View) -> Decision:
         blindness = self._blindness
@@ -330,26 +348,30 @@ class Policy:
             why = blindness.why(snapshot, view, self._required)
         if why is None:
             try:
-                decision = self._judged(snapshot)
+                decision = self.decide(snapshot)
+                if type(decision) is not Decision or decision.reason is not None:
+                    self._check_answer(decision)
             except Exception as error:  # noqa: BLE001  a failing rule makes it blind
                 why = blindness.failed(error, snapshot, view)
             else:
-                blindness.sighted(view)
+                if blindness.held is not view or self.ledger.live:
+                    blindness.sighted(view)
                 return decision
         return blindness.answer(
-            why,
-            snapshot.now_ns,
-            lambda held: self._judged(
-                Snapshot(held, snapshot.request, self.ledger, snapshot.now_ns, self._gates)
-            ),
+            why, snapshot.now_ns, lambda held: self._again(held, snapshot)
         )
 
-    def _judged(self, snapshot: Snapshot) -> Decision:
-        decision = self.decide(snapshot)
+    def _again(self, held: View, now: Snapshot) -> Decision:
+        """The rule on another view, for a posture that holds the last good one."""
+        past = Snapshot(held, now.request, self.ledger, now.now_ns, self._gates)
+        return self._check_answer(self.decide(past))
+
+    def _check_answer(self, decision: object) -> Decision:
         if type(decision) is not Decision:
             msg = f"decide returned {decision!r}, not a decision"
             raise TypeError(msg)
-        if decision.verdict is not Verdict.ADMIT and decision.reason not in self._reasons:
+        refused = decision.verdict is not Verdict.ADMIT
+        if refused and decision.reason not in self._reasons:
             msg = f"reason {decision.reason!r} is not in the table; add it to `reasons`"
             raise TypeError(msg)
         return decision
@@ -364,10 +386,10 @@ class Policy:
             d.status, d.retry_after_ms, d.should_retry = _OK, None, True
 
     def _identify(self, d: Decision, given: object) -> str:
-        """Gives a decision its request id; returns what that is called in our tables."""
+        """Gives a decision its request id; returns its name in our tables."""
         if given is not None:
-            key = bounded(given)
-            if key is not None and not self.ledger.is_open(key):
+            key: str | None = bounded(given)
+            if key is not None and key not in self.ledger.opened:
                 d.request_id = given if isinstance(given, str) else key
                 return key
             text = f"{self.name}: request id {key!r} is still open or not usable"
@@ -377,8 +399,7 @@ class Policy:
 
     def _view(self, raw: Reading | Mapping[str, object], now_ns: int) -> View:
         if type(raw) is Reading:
-            view = raw.views.get(self._number)
-            return view if view is not None else self._new_view(raw, now_ns, timed=True)  # type: ignore[return-value]
+            return self._new_view(raw, now_ns, timed=True)
         if self._plain_view is not None and raw == self._plain:
             self._blindness.reading(self._plain_view)
             return self._plain_view
@@ -419,14 +440,21 @@ class Policy:
         self, view: View, request: Request, outcome: Outcome | None, now_ns: int
     ) -> None:
         try:
-            self.observe(Snapshot(view, request, self.ledger, now_ns, self._gates), outcome)
+            self.observe(
+                Snapshot(view, request, self.ledger, now_ns, self._gates), outcome
+            )
         except Exception as error:  # noqa: BLE001  a hook must not cost a request
             text = f"{type(error).__name__}: {error}"[:300]
-            self._once("observe_failed", {"error": text}, f"{self.name}.observe failed: {text}")
+            self._once(
+                "observe_failed", {"error": text}, f"{self.name}.observe failed: {text}"
+            )
 
     def _event(self, event: str, details: Mapping[str, object]) -> None:
         self._seq += 1
-        self._journal.control(event, details, self._seq, self._now_ns)
+        try:
+            self._journal.control(event, details, self._seq, self._now_ns)
+        except Exception as error:  # noqa: BLE001  a sink of the host's that raises
+            say(f"{self.name}: log refused {event}: {type(error).__name__}: {error}")
 
     def _once(self, event: str, details: Mapping[str, object], message: str) -> None:
         self._event(event, details)
@@ -441,7 +469,11 @@ class Policy:
         refuse = self.settings.on_blind in ("reject", "defer")
         d = Decision(Verdict.REJECT if refuse else Verdict.ADMIT, "policy_error")
         d.blind = text
-        d.request_id = given_id if isinstance(given_id, str) else f"{self._journal.run}-x{self._seq}"
+        d.request_id = (
+            given_id
+            if isinstance(given_id, str)
+            else f"{self._journal.run}-x{self._seq}"
+        )
         if refuse and self.settings.enforce > 0:
             d.admitted, d.status, d.retry_after_ms = False, 503, 1000
         return d

@@ -1,9 +1,13 @@
 """One reading of an engine: what a scraper hands to a policy."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from admitperf.core.clock import SYSTEM
 from admitperf.core.series import Series
+
+if TYPE_CHECKING:
+    from admitperf.core.view import View
 
 
 class Reading:
@@ -38,5 +42,5 @@ class Reading:
         self.taken_ns = taken_ns
         self.interval_s = interval_s
         self.replica = replica
-        self.views: dict[int, object] = {}
+        self.views: dict[int, View] = {}
         """What each policy made of it, by the policy's number; a cache, not a fact."""

@@ -86,7 +86,11 @@ def table(preset: str, own: Mapping[str, Reason]) -> dict[str, Reason]:
         ConfigError: unknown preset, or an own reason that is no `Reason` or has no
             status from 400 to 599.
     """
-    faults = [] if preset in PRESETS else [f"preset {preset!r} is not one of {', '.join(PRESETS)}"]
+    faults = (
+        []
+        if preset in PRESETS
+        else [f"preset {preset!r} is not one of {', '.join(PRESETS)}"]
+    )
     faults += [
         f"reason {name!r} needs Reason(status 400-599), got {reason!r}"
         for name, reason in own.items()

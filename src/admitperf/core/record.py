@@ -15,8 +15,10 @@ Raw = Mapping[str, object]
 
 
 def strict(value: object) -> object:
-    """A value any JSON reader takes: non-finite numbers become None, and what JSON has
-    no word for becomes its text."""
+    """A value any JSON reader takes.
+
+    Non-finite numbers become None, and what JSON has no word for becomes its text.
+    """
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -85,5 +87,8 @@ def supplies_text(view: View) -> str:
 def sources_text(view: View) -> str:
     """Per signal of a view, where its value came from."""
     return dumps(
-        {s.name: supply.source.describe(s.combine) for s, supply in view.supplies.items()}
+        {
+            s.name: supply.source.describe(s.combine)
+            for s, supply in view.supplies.items()
+        }
     )

@@ -84,14 +84,16 @@ class Request:
 
     @property
     def uncached_tokens(self) -> int | None:
-        """Input tokens that prefill has to compute; None unless both counts are known."""
+        """Input tokens prefill has to compute; None unless both counts are known."""
         if self.input_tokens is None or self.cached_tokens is None:
             return None
         return max(0, self.input_tokens - self.cached_tokens)
 
     def text(self) -> str:
         """The given facts as JSON members."""
-        return ",".join(f'"{name}":{_json(value)}' for name, value in self.given.items())
+        return ",".join(
+            f'"{name}":{_json(value)}' for name, value in self.given.items()
+        )
 
 
 def bounded(value: object) -> str | None:
@@ -99,19 +101,19 @@ def bounded(value: object) -> str | None:
 
     A longer one is cut and ends in a digest, so that two long names stay two names.
     """
+    if type(value) is str and value.isascii() and len(value) <= _LONGEST_ID:
+        return value
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
     if not isinstance(value, str):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return None
-        value = str(value) if abs(value) < _TOKENS_MOST else None
-        return value
-    if not value.isascii():
-        value = value.encode("utf-8", "replace").decode("utf-8")
-    if len(value) > _LONGEST_ID:
-        digest = blake2b(value.encode(), digest_size=16).hexdigest()
-        value = value[: _LONGEST_ID - len(digest)] + digest
-    return value
+        return str(value) if abs(value) < _TOKENS_MOST else None
+    text = value.encode("utf-8", "replace").decode("utf-8")
+    if len(text) <= _LONGEST_ID:
+        return text
+    digest = blake2b(text.encode(), digest_size=16).hexdigest()
+    return text[: _LONGEST_ID - len(digest)] + digest
 
 
 def _count(value: object, least: int = 0) -> int | None:

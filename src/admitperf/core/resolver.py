@@ -137,7 +137,12 @@ class Resolver:
         return {**dict.fromkeys(ALL), **dict.fromkeys(self._sources)}
 
     def _supply(
-        self, signal: Signal, reading: Reading, window: Window, timed: bool, memory: _Memory
+        self,
+        signal: Signal,
+        reading: Reading,
+        window: Window,
+        timed: bool,  # noqa: FBT001
+        memory: _Memory,
     ) -> tuple[Supply | None, tuple[str, ...]]:
         first = self._sources.get(signal, ())
         source, found, notes = signal.find(reading.series, window, first)
@@ -147,7 +152,9 @@ class Resolver:
             return None, notes
         limit_s = self._age_limit_s(source, reading)
         until = reading.taken_ns + int(limit_s * 1e9) if timed else FOREVER_NS
-        supply = Supply(found, source, reading.taken_ns, until, f"older than {limit_s:g} s")
+        supply = Supply(
+            found, source, reading.taken_ns, until, f"older than {limit_s:g} s"
+        )
         rank = (*first, *signal.sources).index(source)
         return self._preferred(memory, signal, rank, supply, limit_s), notes
 
@@ -160,9 +167,9 @@ class Resolver:
         self, memory: _Memory, signal: Signal, rank: int, supply: Supply, limit_s: float
     ) -> Supply:
         last = memory.last.get(signal)
-        if last is not None and last[0] < rank:
-            if supply.taken_ns - last[1].taken_ns <= limit_s * 1e9:
-                return last[1]
+        fresh_ns = supply.taken_ns - int(limit_s * 1e9)
+        if last is not None and last[0] < rank and last[1].taken_ns >= fresh_ns:
+            return last[1]
         if last is not None and last[1].source is not supply.source:
             self._event(
                 "source_changed",
@@ -201,4 +208,8 @@ def _contradicts(kv: Supply, supplies: dict[Signal, Supply]) -> bool:
         signal in supplies and supplies[signal].found.value == 0.0
         for signal in (RUNNING, QUEUE_DEPTH)
     )
-    return idle and kv.source.running_only and (kv.found.value or 0.0) > CONTRADICTION_FRACTION
+    return (
+        idle
+        and kv.source.running_only
+        and (kv.found.value or 0.0) > CONTRADICTION_FRACTION
+    )

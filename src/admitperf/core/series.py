@@ -16,7 +16,6 @@ from admitperf.core.found import Found
 Labels = dict[str, str]
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 _Entry = tuple[str, Labels, str]
-_Index = dict[str, list[_Entry]]
 
 REPEAT_LABELS = frozenset({"tp_rank", "pp_rank", "moe_ep_rank", "pid"})
 """Labels whose series show one quantity several times: the largest counts.
@@ -29,7 +28,9 @@ gauge per process (`pid`), of which all but one are stale or never set.
 _ENGINE_PREFIXES = ("vllm_", "sglang_", "lmdeploy_", "llamacpp_", "trtllm_")
 _PLANS_KEPT = 32
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]")
-_LABEL = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s=,"{}]+))\s*(?:=\s*"((?:[^"\\]|\\.)*)")?\s*(?:,|$)')
+_LABEL = re.compile(
+    r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s=,"{}]+))\s*(?:=\s*"((?:[^"\\]|\\.)*)")?\s*(?:,|$)'
+)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _COMBINE: dict[str, Callable[[Iterable[float]], float]] = {
     "sum": math.fsum,
@@ -107,7 +108,7 @@ class Series:
         """
         return [(labels, value) for labels, _, value in self._read(name)]
 
-    def combine(
+    def combine(  # noqa: PLR0913  the choices of a source, by keyword
         self,
         name: str,
         how: str,
@@ -160,7 +161,7 @@ class Series:
 
     def _entries(self, name: str) -> list[_Entry]:
         for spelling in _spellings(name):
-            entries = self._index.get(spelling)
+            entries = self._index.entries(spelling)
             if entries is not None:
                 return entries
         return []
@@ -200,15 +201,13 @@ def _number(value: object) -> float | None:
 
 
 def _identity(labels: Labels) -> str:
-    if len(labels) < 2:
-        return repr(labels)
-    return repr(sorted(labels.items()))
+    return repr(sorted(labels.items()) if len(labels) > 1 else labels)
 
 
-_plans: dict[tuple[str, ...], _Index] = {}
+_plans: "dict[tuple[str, ...], _Index]" = {}
 
 
-def _index_of(raw: Mapping[str, object]) -> _Index:
+def _index_of(raw: Mapping[str, object]) -> "_Index":
     keys = tuple(raw)
     try:
         return _plans[keys]
@@ -221,15 +220,17 @@ def _index_of(raw: Mapping[str, object]) -> _Index:
     return _plans.setdefault(keys, _build(key for key in keys if isinstance(key, str)))
 
 
-class _LazyIndex(dict[str, list[_Entry]]):
-    """Label text is parsed when a name is first asked for: a page has 600 series, a
-    policy reads five names."""
+class _Index(dict[str, list[_Entry]]):
+    """Label text is parsed when a name is first asked for.
+
+    A page has 600 series, a policy reads five names.
+    """
 
     def __init__(self, texts: dict[str, list[tuple[str, str]]]) -> None:
-        super().__init__(dict.fromkeys(texts, []))
+        super().__init__({name: [] for name in texts})
         self._texts = texts
 
-    def get(self, name: str, default: object = None) -> list[_Entry] | None:  # type: ignore[override]
+    def entries(self, name: str) -> list[_Entry] | None:
         pairs = self._texts.get(name)
         if pairs is None:
             return None
@@ -247,12 +248,15 @@ def _build(keys: Iterable[str]) -> _Index:
         if not name.strip():
             name = parse_labels(label_text).get("__name__", "")
         texts.setdefault(canonical(name), []).append((key, label_text))
-    return _LazyIndex(texts)
+    return _Index(texts)
 
 
 def _name_parts(pairs: list[tuple[str, str]]) -> list[_Entry]:
     parsed = [(key, parse_labels(text)) for key, text in pairs]
-    split = [{k: v for k, v in labels.items() if k not in REPEAT_LABELS} for _, labels in parsed]
+    split = [
+        {k: v for k, v in labels.items() if k not in REPEAT_LABELS}
+        for _, labels in parsed
+    ]
     telling = sorted(
         name
         for name in {name for labels in split for name in labels}

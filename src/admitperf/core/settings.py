@@ -28,7 +28,7 @@ class Settings:
             path that follows from `experiment` and `run`, or no log.
         experiment, run, notes: identity in the log; grouping is declared, never
             inferred from a folder.
-        provenance: where a parameter's value comes from, e.g. `{"threshold": "fitted"}`.
+        provenance: where a parameter's value comes from: `{"threshold": "fitted"}`.
         enforce: share of traffic governed, 0.0 (declared shadow) to 1.0.
         slo: `{"ttft_ms": 1500, "stall_ms": 500}`, or one such mapping per class.
         sources: sources asked before a signal's own, by signal.
@@ -78,8 +78,16 @@ class Settings:
             *_number("hold_last_s", self.hold_last_s, low=0.0),
             *_number("max_defer_s", self.max_defer_s, low=1.0),
             *_number("log_keep", self.log_keep, low=0),
-            *(_number("max_age_s", self.max_age_s, low=0.0) if self.max_age_s is not None else ()),
-            *(_number("blind_cap", self.blind_cap, low=0) if self.blind_cap is not None else ()),
+            *(
+                _number("max_age_s", self.max_age_s, low=0.0)
+                if self.max_age_s is not None
+                else ()
+            ),
+            *(
+                _number("blind_cap", self.blind_cap, low=0)
+                if self.blind_cap is not None
+                else ()
+            ),
             *(
                 _number("log_max_mb", self.log_max_mb, low=0.001)
                 if self.log_max_mb is not None
@@ -93,7 +101,9 @@ class Settings:
 
     def source_table(self) -> dict[Signal, tuple[Source, ...]]:
         """The user's sources by signal."""
-        return {s: tuple(Source.of(one) for one in many) for s, many in self.sources.items()}
+        return {
+            s: tuple(Source.of(one) for one in many) for s, many in self.sources.items()
+        }
 
     def path(self, policy: str) -> Any:  # noqa: ANN401  whatever `log` was
         """Where the log goes: `log`, else what experiment and run say, else None."""
@@ -123,10 +133,16 @@ RESERVED = frozenset(f.name for f in fields(Settings))
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> list[str]:
-    return [] if value in known else [f"{name} = {value!r} is not one of {', '.join(known)}"]
+    return (
+        []
+        if value in known
+        else [f"{name} = {value!r} is not one of {', '.join(known)}"]
+    )
 
 
-def _number(name: str, value: object, *, low: float, high: float = float("inf")) -> list[str]:
+def _number(
+    name: str, value: object, *, low: float, high: float = float("inf")
+) -> list[str]:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and low <= value <= high:  # type: ignore[operator]
         return []

@@ -24,7 +24,7 @@ class Signal:
 
     Attributes:
         name: lower case; the constant in `core.signals` is its upper case.
-        unit: what one means ("fraction", "requests", "s", "tokens", "per_s", "attempts").
+        unit: what one means ("fraction", "requests", "s", "tokens", "per_s", …).
         low, high: legal range, inclusive; infinities are never legal values.
         combine: how several engines make one value (sum for counts, max for fractions).
         origin: "engine", "request" or "ledger": who knows it.
@@ -97,7 +97,10 @@ class Signal:
             self.sources = tuple(known for known in self.sources if known is not source)
 
     def find(
-        self, series: Series, window: Window = Window.EMPTY, first: tuple[Source, ...] = ()
+        self,
+        series: Series,
+        window: Window = Window.EMPTY,
+        first: tuple[Source, ...] = (),
     ) -> tuple[Source | None, Found | None, tuple[str, ...]]:
         """Asks the sources in order.
 

@@ -208,4 +208,6 @@ ALL: tuple[Signal, ...] = (
     SESSION_IN_FLIGHT,
     IN_FLIGHT,
 )
-ENGINE: tuple[Signal, ...] = tuple(signal for signal in ALL if signal.origin == "engine")
+ENGINE: tuple[Signal, ...] = tuple(
+    signal for signal in ALL if signal.origin == "engine"
+)

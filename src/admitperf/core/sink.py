@@ -9,10 +9,10 @@ from admitperf.core.view import View
 class Sink(Protocol):
     """What `log=` may be besides a path. None of it may block or raise."""
 
-    def decision(self, seq: int, t_us: int, view: View | None, line: str) -> None:
+    def decision(self, view: View | None, line: str) -> None:
         """Takes a decision line, and the reading it refers to if it refers to one."""
 
-    def event(self, kind: str, seq: int, t_us: int, line: str) -> None:
+    def event(self, kind: str, line: str) -> None:
         """Takes an outcome or control line."""
 
     def flush(self, timeout_s: float = ...) -> bool:

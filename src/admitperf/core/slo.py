@@ -39,7 +39,9 @@ class Slo:
         if not ok:
             return False
         if ttft_ms is None and max_gap_ms is None:
-            return _within(e2e_ms, self.e2e_ms if self.e2e_ms is not None else self.ttft_ms)
+            return _within(
+                e2e_ms, self.e2e_ms if self.e2e_ms is not None else self.ttft_ms
+            )
         checks = [
             _within(ttft_ms, self.ttft_ms),
             _within(max_gap_ms, self.stall_ms),
@@ -70,7 +72,9 @@ def parse(slo: Mapping[str, object] | None) -> dict[str, Slo]:
     nested = all(isinstance(value, Mapping) for value in slo.values())
     classes: Mapping[str, object] = slo if nested else {"": slo}
     faults: list[str] = []
-    parsed = {str(name): _one(limits, str(name), faults) for name, limits in classes.items()}
+    parsed = {
+        str(name): _one(limits, str(name), faults) for name, limits in classes.items()
+    }
     if faults:
         raise ConfigError("slo", faults)
     return parsed
@@ -85,8 +89,14 @@ def _one(limits: object, name: str, faults: list[str]) -> Slo:
     for key, value in limits.items():
         if key not in _LIMITS:
             faults.append(f"{where}{key} is not one of {', '.join(_LIMITS)}")
-        elif isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            faults.append(f"{where}{key} = {value!r} is no positive number of milliseconds")
+        elif (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or not value > 0
+        ):
+            faults.append(
+                f"{where}{key} = {value!r} is no positive number of milliseconds"
+            )
         else:
             good[key] = float(value)
     return Slo(**good)

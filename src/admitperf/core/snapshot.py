@@ -32,20 +32,25 @@ class Snapshot:
     Attributes:
         request: the facts, as attributes; None = not known.
         now_s: the policy's monotonic clock, in seconds: the only time a rule may use.
+        read_none: the signals that were read and not known.
     """
 
-    __slots__ = ("_derived", "_gates", "_ledger", "_view", "now_ns", "read_none", "request")
+    _derived: dict[Signal, SignalValue | None] | None = None
+    read_none: tuple[Signal, ...] = ()
 
     def __init__(
-        self, view: View, request: Request, ledger: Ledger, now_ns: int, gates: list[Gate]
+        self,
+        view: View,
+        request: Request,
+        ledger: Ledger,
+        now_ns: int,
+        gates: list[Gate],
     ) -> None:
         self._view = view
         self.request = request
         self._ledger = ledger
         self.now_ns = now_ns
         self._gates = gates
-        self._derived: dict[Signal, SignalValue | None] | None = None
-        self.read_none: list[Signal] = []
 
     @property
     def now_s(self) -> float:
@@ -67,7 +72,7 @@ class Snapshot:
         if value is None:
             value = self._derive(signal)
             if value is None:
-                self.read_none.append(signal)
+                self.read_none = (*self.read_none, signal)
         return value
 
     def at_least(self, signal: Signal, bound: float) -> bool:
@@ -99,8 +104,6 @@ class Snapshot:
     def text(self) -> str:
         """The signals known from the request or the ledger, as JSON members."""
         request, ledger, known = self.request, self._ledger, self._view.values
-        if not (request.given or ledger.live):
-            return ""
         told = []
         for signal, derive in _DERIVE.items():
             value = None if signal in known else derive(request, ledger, self.now_ns)
@@ -121,8 +124,12 @@ class Snapshot:
         elif signal in known:
             return known[signal]
         derive = _DERIVE.get(signal)
-        number = None if derive is None else derive(self.request, self._ledger, self.now_ns)
-        value = None if number is None else SignalValue(number, signal.name, self._gates)
+        number = (
+            None if derive is None else derive(self.request, self._ledger, self.now_ns)
+        )
+        value = (
+            None if number is None else SignalValue(number, signal.name, self._gates)
+        )
         known[signal] = value
         return value
 
@@ -166,5 +173,7 @@ _DERIVE: dict[Signal, _Derive] = {
     UNCACHED_TOKENS: lambda request, _, __: request.uncached_tokens,
     MAX_OUTPUT_TOKENS: lambda request, _, __: request.max_output_tokens,
     DEADLINE_SLACK_S: lambda request, _, __: request.deadline_s,
-    ATTEMPT: lambda request, _, __: request.attempt if "attempt" in request.given else None,
+    ATTEMPT: lambda request, _, __: (
+        request.attempt if "attempt" in request.given else None
+    ),
 }

@@ -22,7 +22,7 @@ class Source:
         scale: factor to the signal's unit (0.01 for a percentage).
         where: (label, allowed values); see `Series.combine`.
         unless: labels that disqualify the source.
-        refresh_s: how often the engine itself renews the value, in seconds; 0.0 = always fresh.
+        refresh_s: seconds between the engine's own refreshes; 0.0 = always fresh.
         engine: whose source this is; empty for a user's own.
         running_only: the value counts the memory of running requests only, so a high
             value with nothing running contradicts itself.
@@ -40,8 +40,10 @@ class Source:
     formula: Formula | None = None
 
     @classmethod
-    def of(cls, source: "str | Source | Callable[[Mapping[str, object]], object]") -> "Source":
-        """A source from what users write: a name, a function of the raw mapping, a source.
+    def of(
+        cls, source: "str | Source | Callable[[Mapping[str, object]], object]"
+    ) -> "Source":
+        """A source from what users write: a name, a function of the mapping, a source.
 
         Raises:
             TypeError: it is none of the three.
@@ -51,11 +53,11 @@ class Source:
         if isinstance(source, str):
             return cls(source)
         if not callable(source):
-            msg = f"a source is a metric name, a function of the raw mapping or a Source, not {source!r}"
+            msg = f"a source is a name, a function of the raw mapping or a Source, not {source!r}"
             raise TypeError(msg)
         called = source
         label = getattr(called, "__qualname__", None) or repr(called)
-        return cls(label, formula=lambda series, _: called(series.raw))  # type: ignore[return-value]
+        return cls(label, formula=lambda series, _: called(series.raw))  # type: ignore[arg-type,return-value]
 
     def describe(self, combine: str) -> str:
         """How a record names this source, e.g. `vllm_kv_cache_usage_perc max`."""
@@ -86,6 +88,8 @@ def _checked(name: str, found: Found | object, low: float, high: float) -> Found
         if found is None or isinstance(found, (bool, str)):
             return None
         found = Found(float(found))  # type: ignore[arg-type]
-    if found.value is None or (low <= found.value <= high and math.isfinite(found.value)):
+    if found.value is None or (
+        low <= found.value <= high and math.isfinite(found.value)
+    ):
         return found
     return Found(None, {}, (*found.skipped, f"{name} = {found.value:g}"))

@@ -40,7 +40,9 @@ def missing(
 
 def _fault(signal: Signal, series: Series, first: tuple[Source, ...]) -> MissingSignal:
     if signal.origin == "ledger":
-        why = "no outcome has been seen; construct the policy with reports_outcomes=True"
+        why = (
+            "no outcome has been seen; construct the policy with reports_outcomes=True"
+        )
         return MissingSignal(signal.name, why=why)
     tried = [source.name for source in (*first, *signal.sources)]
     return MissingSignal(signal.name, tried, series.nearest(signal.name))

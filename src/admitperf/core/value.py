@@ -1,8 +1,28 @@
 """A float that remembers which signal it is."""
 
+from collections.abc import Callable
+from typing import Self
+
 from admitperf.core.gate import Gate
 
 _KNOWN_KEPT = 64
+
+
+_Comparison = Callable[["SignalValue", float], bool]
+
+
+def _comparison(op: str) -> _Comparison:
+    """The operator as a method. One call deep, because it is made for every request."""
+
+    def compare(self: "SignalValue", bound: float) -> bool:
+        try:
+            gate = self._known[op, bound]
+        except KeyError:
+            gate = self.make(op, bound)
+        self._gates.append(gate)
+        return gate.held
+
+    return compare
 
 
 class SignalValue(float):
@@ -19,7 +39,8 @@ class SignalValue(float):
     _gates: list[Gate]
     _known: dict[tuple[str, float], Gate]
 
-    def __new__(cls, value: float, signal: str, gates: list[Gate]) -> "SignalValue":
+    def __new__(cls, value: float, signal: str, gates: list[Gate]) -> Self:
+        """A value that records its comparisons in `gates`."""
         self = float.__new__(cls, value)
         self.signal = signal
         self._gates = gates
@@ -32,14 +53,10 @@ class SignalValue(float):
         Raises:
             TypeError: `bound` is no number.
         """
-        try:
-            gate = self._known[op, bound]
-        except KeyError:
-            gate = self._make(op, bound)
-        self._gates.append(gate)
-        return gate.held
+        return _COMPARISONS[op](self, bound)
 
-    def _make(self, op: str, bound: float) -> Gate:
+    def make(self, op: str, bound: float) -> Gate:
+        """A comparison not made before on this reading."""
         if not isinstance(bound, (int, float)):
             msg = f"{self.signal} is compared with {bound!r}, which is no number"
             raise TypeError(msg)
@@ -48,22 +65,22 @@ class SignalValue(float):
         gate = self._known[op, bound] = Gate(self.signal, self, op, bound)
         return gate
 
-    def __ge__(self, bound: float) -> bool:
-        return self.compare(">=", bound)
-
-    def __gt__(self, bound: float) -> bool:
-        return self.compare(">", bound)
-
-    def __le__(self, bound: float) -> bool:
-        return self.compare("<=", bound)
-
-    def __lt__(self, bound: float) -> bool:
-        return self.compare("<", bound)
-
+    __ge__ = _comparison(">=")
+    __gt__ = _comparison(">")
+    __le__ = _comparison("<=")
+    __lt__ = _comparison("<")
     __hash__ = float.__hash__
 
     def __eq__(self, other: object) -> bool:
-        return float.__eq__(self, other)  # type: ignore[arg-type]
+        return float.__eq__(self, other)
 
     def __reduce__(self) -> tuple[type[float], tuple[float]]:
         return float, (float(self),)
+
+
+_COMPARISONS: dict[str, _Comparison] = {
+    ">=": SignalValue.__ge__,
+    ">": SignalValue.__gt__,
+    "<=": SignalValue.__le__,
+    "<": SignalValue.__lt__,
+}

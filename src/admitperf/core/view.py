@@ -1,6 +1,5 @@
 """What one policy makes of one reading."""
 
-import math
 from collections.abc import Mapping
 
 from admitperf.core.found import Found
@@ -21,7 +20,12 @@ class Supply:
     __slots__ = ("found", "good_until_ns", "source", "taken_ns", "why_then")
 
     def __init__(
-        self, found: Found, source: Source, taken_ns: int, good_until_ns: int, why_then: str
+        self,
+        found: Found,
+        source: Source,
+        taken_ns: int,
+        good_until_ns: int,
+        why_then: str,
     ) -> None:
         self.found = found
         self.source = source
@@ -40,21 +44,24 @@ class View:
         values: signal to the value `decide` sees.
         text: the known values as JSON members, ready for a log line.
         timed: whether it is known when the engine was read.
-        raw_text, inline: the log's own note of how it writes the raw metrics.
+        raw_text, reference, inline: the log's own note of how it writes the raw
+            metrics.
         stale: signals dropped because their time ran out, with the reason.
     """
 
     __slots__ = (
-        "absent",
         "_told",
+        "absent",
         "good_until_ns",
         "inline",
         "key",
         "number",
         "raw_text",
         "reading",
+        "reference",
         "stale",
         "supplies",
+        "taken_ns",
         "text",
         "timed",
         "values",
@@ -75,18 +82,21 @@ class View:
         self.key = str(number_)
         self.timed = timed
         self.reading = reading
+        self.taken_ns = reading.taken_ns
         self.supplies = supplies
         self.values = values
         self.absent = absent
         self.stale = stale
         self.text = "".join(
-            f',"{signal.name}":{number(float(value))}' for signal, value in values.items()
+            f',"{signal.name}":{number(float(value))}'
+            for signal, value in values.items()
         )
         self.good_until_ns = min(
             (supplies[signal].good_until_ns for signal in values if signal in supplies),
             default=FOREVER_NS,
         )
         self.raw_text: str | None = None
+        self.reference = ""
         self.inline = False
         self._told: dict[tuple[Gate, ...], str] = {}
 
@@ -102,18 +112,26 @@ class View:
         values = {s: value for s, value in self.values.items() if s not in old}
         stale = {**self.stale, **old}
         return View(
-            self.number, self.reading, self.supplies, values, self.absent, stale, timed=self.timed
+            self.number,
+            self.reading,
+            self.supplies,
+            values,
+            self.absent,
+            stale,
+            timed=self.timed,
         )
 
-    def gates_text(self, gates: tuple[Gate, ...]) -> str:
-        """Gates as JSON elements; the same ones come again and again on one reading."""
+    def told(self, gates: tuple[Gate, ...], derived: str) -> str:
+        """Signals and gates as JSON members.
+
+        Args:
+            gates: the same ones come again and again on one reading.
+            derived: signals that are not the view's, as JSON members.
+        """
         text = self._told.get(gates)
         if text is None:
             if len(self._told) >= _TOLD_KEPT:
                 self._told.clear()
-            text = self._told[gates] = ",".join([gate.text for gate in gates[:_GATES_MOST]])
-        return text
-
-    def age_ms(self, now_ns: int) -> int:
-        """Age of the reading in milliseconds, never negative."""
-        return max(0, math.floor((now_ns - self.reading.taken_ns) / 1e6))
+            texts = ",".join([gate.text for gate in gates[:_GATES_MOST]])
+            text = self._told[gates] = f'}},"gates":[{texts}],'
+        return f'"signals":{{{(self.text + derived)[1:]}{text}'

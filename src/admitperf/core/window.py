@@ -40,23 +40,27 @@ class _Step:
 
     def _restarted(self, name: str) -> set[SeriesKey]:
         base = name.removesuffix("_total")
-        was, now = (_counters(page, f"{base}_created", ()) for page in (self.before, self.after))
+        was, now = (
+            _counters(page, f"{base}_created", ()) for page in (self.before, self.after)
+        )
         restarted = {key for key in now if key in was and now[key] != was[key]}
-        start = [_counters(page, _RESTART_MARKER, ()) for page in (self.before, self.after)]
+        start = [
+            _counters(page, _RESTART_MARKER, ()) for page in (self.before, self.after)
+        ]
         if start[0] and start[1] and start[0] != start[1]:
             restarted |= set(_counters(self.after, name, ()))
         return restarted
 
 
 class Window:
-    """The last few seconds of an endpoint's pages, in steps from one page to the next."""
+    """The last few seconds of an endpoint's pages, in steps from page to page."""
 
-    __slots__ = ("_steps",)
+    __slots__ = ("steps",)
 
     EMPTY: "Window"
 
     def __init__(self, steps: tuple[_Step, ...] = ()) -> None:
-        self._steps = steps
+        self.steps = steps
 
     @classmethod
     def between(cls, before: Series, after: Series, seconds: float) -> "Window":
@@ -65,16 +69,16 @@ class Window:
 
     def then(self, after: "Window") -> "Window":
         """This window followed by another one."""
-        return Window(self._steps + after._steps)
+        return Window(self.steps + after.steps)
 
     def last(self, steps: int) -> "Window":
         """The newest `steps` steps of this window."""
-        return Window(self._steps[-steps:] if steps else ())
+        return Window(self.steps[-steps:] if steps else ())
 
     @property
     def seconds(self) -> float:
         """Its length in seconds; 0.0 when there was only one page."""
-        return sum(step.seconds for step in self._steps)
+        return sum(step.seconds for step in self.steps)
 
     def increase(self, name: str, where: Where = ()) -> dict[SeriesKey, float] | None:
         """How much each series of a counter rose over the window.
@@ -87,7 +91,7 @@ class Window:
             None when it is not known: one page only, or no series common to two pages.
         """
         total: dict[SeriesKey, float] = {}
-        for step in self._steps:
+        for step in self.steps:
             for key, rise in step.increase(name, where).items():
                 total[key] = total.get(key, 0.0) + rise
         return total or None

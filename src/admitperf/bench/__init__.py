@@ -1,0 +1,1 @@
+"""Drives policies and measures them. So far: the demo, over a recorded run."""

@@ -1,0 +1,83 @@
+"""The command line. One file a command, loaded when it is used.
+
+Results go to standard output, everything else to standard error. Exit codes: 0 fine,
+1 a check failed, 2 wrong use, or input that cannot be read.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+import click
+
+from admitperf._version import __version__
+
+# Command -> the module whose `command` it is, and its line in the list of commands.
+COMMANDS = {
+    "signals": ("admitperf.cli.signals", "Say which signals an engine supplies."),
+    "policies": ("admitperf.cli.policies", "List the installed policies."),
+    "report": (
+        "admitperf.cli.report",
+        "Report on a log: could it have fired, and more.",
+    ),
+    "log": ("admitperf.cli.log", "Work on the lines of a log."),
+    "demo": ("admitperf.cli.demo", "Run policies over a recorded run of an engine."),
+}
+
+_BROKEN_PIPE = 141  # 128 + SIGPIPE, what a shell shows for a command cut off by `head`
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names, in the order a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Imports a command; None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Lists the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, said) for name, (_, said) in COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses what stands before the command, and prints help or version."""
+        with _quiet_pipe():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command."""
+        with _quiet_pipe():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _quiet_pipe() -> Iterator[None]:
+    """Ends quietly when the reader of standard output has gone away."""
+    try:
+        yield
+    except BrokenPipeError:
+        # What is still buffered is flushed at exit, and must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_BROKEN_PIPE)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="admitperf %(version)s")
+def main() -> None:
+    """Admission control for LLM inference: admit, defer or reject, and prove it.
+
+    Exit codes: 0 fine, 1 a check failed, 2 wrong use or input that cannot be read.
+    """

@@ -1,0 +1,159 @@
+"""`admitperf policies`."""
+
+import inspect
+import json
+import math
+import types
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import click
+
+from admitperf.cli.layout import row, wrapped
+from admitperf.cli.reading import UnreadableInput
+from admitperf.core.errors import AdmitPerfError
+from admitperf.core.param import REQUIRED, Declared
+from admitperf.core.policy import Policy
+from admitperf.core.signal import Signal
+from admitperf.policies import GROUP, load
+from admitperf.reports.wording import printable
+
+SCHEMA = 1
+_TAXONOMY = (
+    "unit",
+    "setting",
+    "slo_awareness",
+    "signal_quantity",
+    "signal_structure",
+)
+_SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:")
+_COLUMN = 18
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(name: str | None, *, as_json: bool) -> None:
+    """List the installed policies, or describe one.
+
+    Ours and those of other packages are found the same way. For each: the package it
+    comes from, its rule, its parameters with range, default and where that comes from,
+    and the signals and facts it requires.
+
+    A package that is broken is one line on standard error; the others are listed.
+    """
+    offers = {offer.name: offer for offer in entry_points(group=GROUP)}
+    wanted = [name] if name is not None else sorted(offers)
+    found: list[dict[str, Any]] = []
+    broken: list[str] = []
+    for one in wanted:
+        try:
+            found.append(described(load(one), offers[one]))
+        except AdmitPerfError as error:
+            broken.append(printable(str(error)))
+    if name is not None and broken:
+        raise UnreadableInput(broken[0])
+    if as_json:
+        made = {"schema": SCHEMA, "policies": found, "broken": broken}
+        click.echo(json.dumps(made, indent=2, allow_nan=False))
+    else:
+        for policy in found:
+            click.echo("\n".join(_text(policy, whole=name is not None)) + "\n")
+    for line in broken:
+        click.echo(f"left out: {line}", err=True)
+
+
+def described(cls: type[Policy], offer: EntryPoint) -> dict[str, Any]:
+    """What a policy says about itself, as plain values."""
+    doc = inspect.cleandoc(cls.__doc__ or "")
+    return {
+        "name": cls.name,
+        "distribution": offer.dist.name if offer.dist else None,
+        "version": offer.dist.version if offer.dist else None,
+        "class": offer.value,
+        "rule": " ".join(doc.partition("\n\n")[0].split()),
+        "doc": doc,
+        "requires": [
+            one.name if isinstance(one, Signal) else one for one in cls.requires
+        ],
+        "baseline": cls.baseline,
+        "taxonomy": {name: getattr(cls, name) for name in _TAXONOMY},
+        "metadata_assumed": list(cls.metadata_assumed),
+        "reasons": sorted(cls.reasons),
+        "parameters": [_parameter(one) for one in cls.declared().values()],
+    }
+
+
+def _parameter(one: Declared) -> dict[str, Any]:
+    required = one.default is REQUIRED
+    return {
+        "name": one.name,
+        "what": one.param.doc,
+        "type": _type(one.type),
+        "range": one.range_text(),
+        "required": required,
+        "default": None if required else _plain(one.default),
+        "origin": one.param.origin,
+    }
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it; what JSON has not, as Python writes it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    return value if value is None or isinstance(value, (int, str)) else repr(value)
+
+
+def _type(annotation: object) -> str:
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation.__name__
+    return str(annotation).replace("typing.", "")
+
+
+def _text(policy: dict[str, Any], *, whole: bool) -> Iterator[str]:
+    package = f"{policy['distribution'] or 'unknown package'} {policy['version'] or ''}"
+    yield from row(policy["name"], package.strip(), indent=0, column=_COLUMN)
+    if whole:
+        yield from _doc(policy["doc"])
+    else:
+        yield from _row("rule", policy["rule"])
+    yield from _row("requires", ", ".join(policy["requires"]) or "nothing")
+    for parameter in policy["parameters"]:
+        yield from _parameter_text(parameter)
+    if not policy["parameters"]:
+        yield from _row("parameters", "none")
+    if whole:
+        yield from _more(policy)
+
+
+def _doc(doc: str) -> Iterator[str]:
+    """What the class says to a reader; its sections are for who constructs it."""
+    for paragraph in doc.split("\n\n"):
+        if paragraph.startswith(_SECTIONS):
+            break
+        yield ""
+        yield from wrapped(" ".join(paragraph.split()), "  ", "  ")
+    yield ""
+
+
+def _more(policy: dict[str, Any]) -> Iterator[str]:
+    if policy["metadata_assumed"]:
+        yield from _row("assumes", ", ".join(policy["metadata_assumed"]))
+    if policy["reasons"]:
+        yield from _row("own reasons", ", ".join(policy["reasons"]))
+    for name, word in policy["taxonomy"].items():
+        yield from _row(name, str(word))
+    yield from _row("baseline", "yes" if policy["baseline"] else "no")
+    yield from _row("class", policy["class"])
+
+
+def _parameter_text(parameter: dict[str, Any]) -> Iterator[str]:
+    yield from _row(parameter["name"], parameter["what"])
+    legal = f"{parameter['type']}, {parameter['range']}"
+    default = f"default {parameter['default']}: {parameter['origin']}"
+    yield from _row("", f"{legal}; {'required' if parameter['required'] else default}")
+
+
+def _row(name: str, value: str) -> Iterator[str]:
+    return row(name, value, column=_COLUMN)

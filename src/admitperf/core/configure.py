@@ -1,0 +1,53 @@
+"""Checks everything a policy is constructed with, and reports every fault at once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from admitperf.core.errors import ConfigError
+from admitperf.core.param import Declared, bind
+from admitperf.core.request import FACTS
+from admitperf.core.settings import RESERVED, Settings
+from admitperf.core.signal import Signal
+
+
+def configure(
+    where: str,
+    known: Mapping[str, Declared],
+    requires: tuple[object, ...],
+    given: Mapping[str, Any],
+) -> tuple[Settings, dict[str, object]]:
+    """The settings and the parameters.
+
+    Args:
+        where: what is being set up, for the message.
+        known: declared parameters; when there are none, any keyword is one.
+        requires: what the policy says it requires.
+        given: all keywords of the constructor.
+
+    Raises:
+        ConfigError: with every fault.
+    """
+    settings = Settings(**{key: given[key] for key in given if key in RESERVED})
+    own = {key: given[key] for key in given if key not in RESERVED}
+    faults = [
+        *settings.faults(),
+        *(
+            f"parameter {name} is a reserved keyword"
+            for name in known
+            if name in RESERVED
+        ),
+        *(
+            f"requires {thing!r} is no signal and no fact"
+            for thing in requires
+            if not (isinstance(thing, Signal) or thing in FACTS)
+        ),
+    ]
+    values: dict[str, object] = own
+    if known:
+        try:
+            values = bind(where, known, own)
+        except ConfigError as error:
+            faults += error.faults
+    if faults:
+        raise ConfigError(where, faults)
+    return settings, values

@@ -1,0 +1,283 @@
+"""Could the policy have fired? The first thing a report says.
+
+The rules are asked in order and the first that applies gives the finding:
+
+UNKNOWN   no decision in the log, or no header to tell a policy from a baseline.
+BASELINE  it refuses nothing by design, and refused nothing.
+UNKNOWN   more than 1 % of its decisions were made blind; or it refused nothing, and a
+          signal it compares was not supplied for more than 1 % of them, or more than
+          1 % of them were lost.
+SHADOW    nothing was enforced, or the host served what it refused.
+LIVE      it refused something.
+INERT     it ran and never answered anything but admit.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from admitperf.core.signals import ALL
+from admitperf.reports.answers import Answers
+from admitperf.reports.cost import Cost
+from admitperf.reports.gates import Gate
+from admitperf.reports.quantile import Spread
+from admitperf.reports.run import Run
+from admitperf.reports.wording import counted, number, plural, printable, share
+
+MOST_BLIND = 0.01  # the brief's bound: above it a run is UNKNOWN, never a win
+MOST_MOVED_NAMED = 3
+_REQUEST_FACTS = {signal.name for signal in ALL if signal.origin == "request"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One word and what stands behind it.
+
+    Attributes:
+        word: LIVE, INERT, UNKNOWN, BASELINE or SHADOW.
+        says: sentences, the most important first.
+    """
+
+    word: str
+    says: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the finding is drawn from."""
+
+    run: Run
+    answers: Answers
+    gates: tuple[Gate, ...]
+    together: tuple[int, int] | None
+    signals: dict[str, Spread]
+    cost: Cost
+
+
+def finding(seen: Evidence) -> Finding:
+    """The finding for one run."""
+    for rule in _RULES:
+        found = rule(seen)
+        if found is not None:
+            return found
+    said = (_only_admitted(seen), *_how_near(seen), *_lost_sentence(seen))
+    return Finding("INERT", said)
+
+
+def _nothing(seen: Evidence) -> Finding | None:
+    if seen.answers.offered:
+        return None
+    return Finding("UNKNOWN", ("There is no decision in the log: no policy ran.",))
+
+
+def _headless(seen: Evidence) -> Finding | None:
+    if seen.run.header or seen.answers.refused:
+        return None
+    said = (
+        "The log holds no run header, so a policy that never fired cannot be told"
+        " from a baseline."
+    )
+    return Finding("UNKNOWN", (said,))
+
+
+def _baseline(seen: Evidence) -> Finding | None:
+    if seen.run.taxonomy.get("baseline") is not True or seen.answers.refused:
+        return None
+    let_in = share(seen.answers.admitted, seen.answers.offered)
+    return Finding("BASELINE", (f"It refuses nothing by design: {let_in} admitted.",))
+
+
+def _blind(seen: Evidence) -> Finding | None:
+    answers = seen.answers
+    if answers.blind_total <= MOST_BLIND * answers.offered:
+        return None
+    said = (
+        f"It decided blind on {share(answers.blind_total, answers.offered)}, more than"
+        f" 1 %: {counted(answers.blind)}."
+    )
+    whys = [
+        f"First {reason}: {printable(seen.run.tally.decisions.whys[reason])}."
+        for reason in answers.blind
+        if reason in seen.run.tally.decisions.whys
+    ]
+    return Finding("UNKNOWN", (said, *whys, *_never_supplied(seen), *_meanwhile(seen)))
+
+
+def _unsupplied(seen: Evidence) -> Finding | None:
+    if seen.answers.refused:
+        return None
+    said = _never_supplied(seen) or _sometimes_unsupplied(seen)
+    return Finding("UNKNOWN", (*said, *_meanwhile(seen))) if said else None
+
+
+def _lost(seen: Evidence) -> Finding | None:
+    lost = seen.run.tally.lost["decision"]
+    if seen.answers.refused or lost <= MOST_BLIND * (seen.answers.offered + lost):
+        return None
+    return Finding("UNKNOWN", (f"{_lost_sentence(seen)[0]} That is more than 1 %.",))
+
+
+def _lost_sentence(seen: Evidence) -> tuple[str, ...]:
+    lost, kept = seen.run.tally.lost["decision"], seen.answers.offered
+    if not lost:
+        return ()
+    return (f"What it answered on {share(lost, lost + kept)} is lost from the log.",)
+
+
+def _shadow(seen: Evidence) -> Finding | None:
+    answers, served = seen.answers, seen.cost.refused_but_served
+    if answers.enforced and not served and seen.run.said("enforce") != 0:
+        return None
+    fired = f"It would have fired on {share(answers.refused, answers.offered)}."
+    if served:
+        how = f"The host served {plural(served, 'request')} that it refused."
+    else:
+        how = f"Nothing was enforced ({_enforce(seen)})."
+    rest = () if answers.refused else _how_near(seen)
+    if seen.cost.reported.n:
+        rest = (*rest, "The outcomes are those of running without it.")
+    return Finding("SHADOW", (how, fired, *rest, *_contradiction(seen)))
+
+
+def _live(seen: Evidence) -> Finding | None:
+    answers = seen.answers
+    if not answers.refused:
+        return None
+    said = [f"It refused {share(answers.refused, answers.offered)}."]
+    if answers.enforced < answers.offered:
+        governed = share(answers.enforced, answers.offered)
+        enforced = share(answers.refused_enforced, answers.refused)
+        said.append(
+            f"It governed {governed} of the requests ({_enforce(seen)});"
+            f" {enforced} of its refusals were enforced."
+        )
+    return Finding("LIVE", (*said, *_never_supplied(seen), *_contradiction(seen)))
+
+
+_RULES: tuple[Callable[[Evidence], Finding | None], ...] = (
+    _nothing,
+    _headless,
+    _baseline,
+    _blind,
+    _unsupplied,
+    _lost,
+    _shadow,
+    _live,
+)
+
+
+def _enforce(seen: Evidence) -> str:
+    enforce = seen.run.said("enforce")
+    return "enforce not stated" if enforce is None else f"enforce={number(enforce)}"
+
+
+def _contradiction(seen: Evidence) -> tuple[str, ...]:
+    if seen.run.taxonomy.get("baseline") is not True:
+        return ()
+    return ("It calls itself a baseline, and it is none: it refused.",)
+
+
+def _only_admitted(seen: Evidence) -> str:
+    answers = seen.answers
+    said = f"It ran and never answered anything but admit: {answers.admitted} of"
+    said += f" {answers.offered}"
+    by_posture = answers.offered - answers.admitted
+    return (
+        f"{said}, {by_posture} refused by its blind posture."
+        if by_posture
+        else f"{said}."
+    )
+
+
+def _never_supplied(seen: Evidence) -> tuple[str, ...]:
+    """One sentence per signal that the policy compares or requires and never got."""
+    compared = {
+        gate.signal for gate in seen.gates if not gate.evaluated and gate.unknown
+    }
+    facts = seen.run.tally.decisions.facts
+    required = {
+        name
+        for name in seen.run.said("requires") or ()
+        if not facts[name] and not _known(seen, name)
+    }
+    absent = seen.run.tally.absent
+    return tuple(
+        f"{printable(name)} was never supplied"
+        + (f": {printable(absent[name])}." if name in absent else ".")
+        for name in sorted(compared | required)
+    )
+
+
+def _known(seen: Evidence, name: str) -> bool:
+    return name in seen.signals and seen.signals[name].n > 0
+
+
+def _sometimes_unsupplied(seen: Evidence) -> tuple[str, ...]:
+    return tuple(
+        f"{gate_text(gate)} could not be evaluated on"
+        f" {share(gate.unknown, seen.answers.offered)}, more than 1 %: the signal was"
+        " not supplied."
+        for gate in seen.gates
+        if gate.unknown > MOST_BLIND * seen.answers.offered
+    )
+
+
+def _how_near(seen: Evidence) -> tuple[str, ...]:
+    """How far each gate stayed from changing its answer, and what moved instead."""
+    gates = [gate for gate in seen.gates if gate.evaluated]
+    if not gates:
+        said = "It recorded no comparisons, so how near it came cannot be said."
+        return (said, *_meanwhile(seen))
+    crossed = [gate for gate in gates if gate.crossed]
+    if crossed:
+        verdict = "Its gates changed their answers, never so that it refused."
+        if seen.together is not None:
+            verdict += f" All held at once on {share(*seen.together)}."
+    else:
+        verdict = "It could not have fired: no gate ever changed its answer."
+    return (verdict, *map(_stayed, gates), *_meanwhile(seen))
+
+
+def _stayed(gate: Gate) -> str:
+    of = f"{number(gate.value_low)} to {number(gate.value_high)}, n {gate.evaluated}"
+    if gate.distance is None:
+        return f"{gate_text(gate)} has no finite bound ({of})."
+    if gate.crossed:
+        return f"{gate_text(gate)} held on {share(gate.true, gate.evaluated)} ({of})."
+    past = "always" if gate.true else "never"
+    return (
+        f"{gate_text(gate)} {past} held ({of}): at its nearest, {number(gate.nearest)},"
+        f" it was {number(gate.distance)} away."
+    )
+
+
+def _meanwhile(seen: Evidence) -> tuple[str, ...]:
+    """Which other signals moved most, and how far."""
+    judged = {gate.signal for gate in seen.gates if gate.evaluated}
+    moved = [
+        (name, spread)
+        for name, spread in seen.signals.items()
+        if spread.moved and name not in judged and name not in _REQUEST_FACTS
+    ]
+    if not moved:
+        return ("No other signal moved.",) if judged else ("No signal moved.",)
+    moved.sort(key=lambda item: -_relative(item[1]))
+    return tuple(
+        f"Meanwhile {printable(name)} went from {number(spread.low)} to"
+        f" {number(spread.high)} (p95 {number(spread.p95)}, n {spread.n})."
+        for name, spread in moved[:MOST_MOVED_NAMED]
+    )
+
+
+def _relative(spread: Spread) -> float:
+    """A signal's range over its largest size, from 0 to 2."""
+    low, high = spread.low or 0.0, spread.high or 0.0
+    largest = max(abs(low), abs(high))
+    return (high - low) / largest if largest else 0.0
+
+
+def gate_text(gate: Gate) -> str:
+    """`signal >= bound`, with the bound's range when it moved."""
+    bound = number(gate.bound_low) if gate.bound_low is not None else "infinity"
+    if gate.bound_low != gate.bound_high:
+        bound = f"{bound}..{number(gate.bound_high)}"
+    return f"{printable(gate.signal)} {gate.op} {bound}"

@@ -1,0 +1,56 @@
+"""How numbers and names are written in a report: ASCII, nothing a terminal obeys."""
+
+import re
+from collections.abc import Mapping
+
+NOT_KNOWN = "--"
+_LONGEST_DIGITS = 9
+_UNPRINTABLE = re.compile(r"[^ -~]")
+
+
+def number(value: float | None) -> str:
+    """A value in a table or a sentence; `--` when it is not known."""
+    if value is None:
+        return NOT_KNOWN
+    if value == int(value) and abs(value) < 10**_LONGEST_DIGITS:
+        return str(int(value))
+    if 1000 <= abs(value) < 10**_LONGEST_DIGITS:  # noqa: PLR2004  no fraction matters
+        return f"{value:.0f}"
+    return f"{value:.4g}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"  # noqa: PLR2004
+
+
+def percent(n: int, of: int) -> str:
+    """`n` of `of` as a percentage; `--` when there is nothing to divide by.
+
+    Only none is 0.0 % and only all is 100.0 %.
+    """
+    if not of:
+        return NOT_KNOWN
+    if 0 < n < of:
+        rounded = f"{100 * n / of:.1f} %"
+        return {"0.0 %": "<0.1 %", "100.0 %": ">99.9 %"}.get(rounded, rounded)
+    return f"{100 * n / of:.1f} %"
+
+
+def share(n: int, of: int) -> str:
+    """`n of of (p %)`."""
+    return f"{n} of {of} ({percent(n, of)})"
+
+
+def counted(counts: Mapping[str, int], most: int = 6) -> str:
+    """`a 3, b 1`, the largest first."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{printable(name)} {n}" for name, n in ranked[:most]]
+    rest = sum(n for _, n in ranked[most:])
+    return ", ".join([*shown, f"others {rest}"] if rest else shown)
+
+
+def plural(n: int, noun: str, nouns: str = "") -> str:
+    """`1 line`, `2 lines`; `nouns` where an s does not make the plural."""
+    return f"{n} {noun}" if n == 1 else f"{n} {nouns or noun + 's'}"
+
+
+def printable(text: str) -> str:
+    """The text in printable ASCII; what a log names may hold anything."""
+    plain = text.encode("ascii", "backslashreplace").decode("ascii")
+    return _UNPRINTABLE.sub("?", plain)
