@@ -56,7 +56,7 @@ class Demo:
         yield (
             "Each policy stood in front of all of it, in recorded time, and nothing it"
             " said was enforced (enforce=0): every request was served as recorded, so"
-            " the outcomes are those of running without a policy, for each of them alike,"
+            " the outcomes are those of running without a policy, the same for each,"
             " and no policy could change them."
         )
 
@@ -91,9 +91,6 @@ def run_demo(names: Sequence[str], folder: Path) -> Demo:
         DemoError: the folder or a file in it cannot be written, or a file in it is
             no log of a demo.
     """
-    from admitperf.engines.catalogue import install
-
-    install()
     recording = Recording.demo()
     classes = {name: load(name) for name in names}
     paths = {name: folder / f"{name}.jsonl" for name in classes}

@@ -157,7 +157,7 @@ class Ledger:
         return request_id in self._closed
 
     def expire(self, now_ns: int) -> None:
-        """Takes entries past their lease out of the counts; forgets them a lease later."""
+        """Takes entries past their lease out; forgets them another lease later."""
         lease_ns = int(LEASE_S * 1e9)
         self.next_expiry_ns = now_ns + EXPIRY_EVERY_NS
         while self.opened and now_ns - _first(self.opened).seen_ns > lease_ns:

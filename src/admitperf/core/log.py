@@ -161,7 +161,7 @@ class Log:
         self._thread, self._closed = None, False
 
     def after_fork(self, run: str) -> None:
-        """In a forked child: forgets the parent's lines and file; takes a new run id."""
+        """In a forked child: forgets the parent's lines and file; a new run id."""
         self._run = run
         self._file.forget()
         self._reset()
@@ -228,7 +228,7 @@ class Log:
         if trouble and trouble != self._why:
             self._why = trouble
             say(
-                f"log {self.path} cannot be written: {trouble}; lines are kept and counted"
+                f"log {self.path} cannot be written: {trouble}; what is lost is counted"
             )
 
     def _begin(self, t_us: str, out: list[str]) -> None:

@@ -152,7 +152,7 @@ class LogFile:
             self.close()
 
     def _shift(self) -> None:
-        """Renames path to .1, .1 to .2 and so on; the newest stays plain for followers."""
+        """Renames path to .1, .1 to .2 and so on; .1 stays plain for followers."""
         last = self._numbered(self._keep)
         for path in (last, last.with_name(last.name + ".gz")):
             path.unlink(missing_ok=True)

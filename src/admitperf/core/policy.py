@@ -25,6 +25,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from admitperf.core.blind import Blindness
+from admitperf.core.configure import configure
 from admitperf.core.decision import Decision
 from admitperf.core.errors import ConfigError
 from admitperf.core.estimate import Estimator
@@ -33,12 +34,12 @@ from admitperf.core.journal import Journal
 from admitperf.core.ledger import Entry, Ledger
 from admitperf.core.notice import say
 from admitperf.core.outcome import Outcome, milliseconds
-from admitperf.core.param import Declared, bind, declared
+from admitperf.core.param import Declared, declared
 from admitperf.core.reading import Reading
 from admitperf.core.reasons import Reason, table
-from admitperf.core.request import FACTS, NOTHING_KNOWN, Facts, Request, bounded
+from admitperf.core.request import NOTHING_KNOWN, Facts, Request, bounded
 from admitperf.core.resolver import Resolver
-from admitperf.core.settings import RESERVED, Settings
+from admitperf.core.settings import RESERVED
 from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.split import governed
@@ -86,7 +87,10 @@ class Policy:
     """Reasons of its own."""
 
     def __init__(self, **given: Any) -> None:  # noqa: ANN401  checked against the declarations
-        settings, values = self._configure(given)
+        where = f"policy {self.name or type(self).__name__}"
+        if not self.name:
+            raise ConfigError(where, ["the class has no name"])
+        settings, values = configure(where, self.declared(), self.requires, given)
         self.settings = settings
         self.parameters: Mapping[str, object] = values
         self.given: frozenset[str] = frozenset(given) - RESERVED
@@ -109,35 +113,6 @@ class Policy:
     def declared(cls) -> dict[str, Declared]:
         """Its parameters, in order; empty for a class that takes any keyword."""
         return declared(cls, Policy)
-
-    def _configure(
-        self, given: Mapping[str, Any]
-    ) -> tuple[Settings, dict[str, object]]:
-        where = f"policy {self.name or type(self).__name__}"
-        settings = Settings(
-            **{key: value for key, value in given.items() if key in RESERVED}
-        )
-        faults = settings.faults() + self._class_faults()
-        known = self.declared()
-        own = {key: value for key, value in given.items() if key not in RESERVED}
-        values: dict[str, object] = own
-        if known:
-            try:
-                values = bind(where, known, own)
-            except ConfigError as error:
-                faults += error.faults
-        if faults:
-            raise ConfigError(where, faults)
-        return settings, values
-
-    def _class_faults(self) -> list[str]:
-        clash = sorted(RESERVED & set(self.declared()))
-        wrong = [r for r in self.requires if not (isinstance(r, Signal) or r in FACTS)]
-        return [
-            *([] if self.name else [f"{type(self).__name__} has no name"]),
-            *(f"parameter {name} is a reserved keyword" for name in clash),
-            *(f"requires {thing!r} is no signal and no fact" for thing in wrong),
-        ]
 
     def _begin(self) -> None:
         self._lock = RLock()

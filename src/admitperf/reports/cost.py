@@ -113,8 +113,8 @@ class _Count:
         self.reported += 1
         if not self.decisions.admitted(served.row):
             self.refused_but_served += 1
-            self.served.append(served.row)
-        if True:
+            pass
+        if served.ok:
             self._ok(served)
 
     def _ok(self, served: Served) -> None:

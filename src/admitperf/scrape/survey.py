@@ -10,7 +10,7 @@ from admitperf.core.signal import Signal
 from admitperf.core.signals import ALL
 from admitperf.core.source import Source
 from admitperf.core.window import Window
-from admitperf.engines.catalogue import ENGINES, engine_of, install
+from admitperf.engines.catalogue import ENGINES, engine_of
 from admitperf.engines.engine import Engine
 from admitperf.scrape.fault import ScrapeError
 from admitperf.scrape.target import Sample, Target
@@ -156,7 +156,6 @@ def survey_all(
         pause: waits so many seconds.
         once: no second reading, so that nothing counted over time is known.
     """
-    install()
     firsts = [_read(target) for target in targets]
     again = [
         not once and target.again and isinstance(first, Sample) and not first.drains

@@ -91,7 +91,7 @@ class Trial:
     def _judge(self, label: str, d: Decision) -> None:
         told = [f"{label}: decide does {event}" for event in _seen]
         if d.reason == "policy_error":
-            told.append(f"{label}: {d.blind}")
+            told.append(f"{label}: decide failed: {d.blind}")
         refused = d.verdict is not Verdict.ADMIT and d.blind is None
         if refused and not d.gates:
             told.append(f"{label}: refuses for {d.reason} and leaves no gate")
