@@ -1,0 +1,64 @@
+# `make` alone lists what there is. Everything runs in .venv, made on first use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(abspath $(BIN))
+PYTEST := $(RUN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test lint types docs bench golden ci test-engines
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
+
+# Two stamps: `make demo` needs the package and click, the rest needs the tools too.
+$(VENV)/.package: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "AdmitPerf needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.package
+	@$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+setup: $(VENV)/.tools ## make .venv with the package and every tool
+
+demo: $(VENV)/.package ## three policies over a recorded run of a real engine
+	@$(BIN)/admitperf demo
+
+test: $(VENV)/.tools ## the fast tests
+	@$(PYTEST) -m "not real_engine"
+
+lint: $(VENV)/.tools ## ruff, import rings, docstrings, spelling
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/interrogate --quiet tests
+	@$(BIN)/codespell
+
+types: $(VENV)/.tools ## mypy, strict
+	@$(BIN)/mypy
+
+docs: $(VENV)/.tools ## build the site, a broken link fails
+	@$(BIN)/zensical build --clean --strict
+
+bench: $(VENV)/.tools ## the speed table
+	@$(BIN)/python benchmarks/run.py
+
+golden: $(VENV)/.tools ## rewrite the golden files, then look at the diff
+	@$(PYTEST) -m "not real_engine" --update
+
+test-engines: $(VENV)/.tools ## start a real llama.cpp server and test against it
+	@PYTHON=$(RUN)/python sh infra/llamacpp/build.sh
+	@$(PYTEST) -m real_engine
+
+# In this order: the cheap checks first, pytest's closing summary last.
+ci: lint types docs demo test-engines ## what CI runs
+	@$(BIN)/python benchmarks/run.py --quick
+	@$(MAKE) --no-print-directory test
