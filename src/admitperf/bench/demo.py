@@ -156,6 +156,9 @@ def _notice(run: RunReport) -> Iterator[str]:
         told = " and ".join(f"{m.name} to {number(m.spread.high)}" for m in moved)
         yield f"It refuses nothing by design, and saw the same signals move: {told}."
         return
+    if run.finding.word == "UNKNOWN":
+        yield "Its log cannot say whether it would have fired; its report says why."
+        return
     yield f"It would have refused {share(answers.refused, answers.offered)}."
     for gate in run.gates:
         spread = {m.name: m.spread for m in run.signals}.get(gate.signal)

@@ -8,6 +8,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from admitperf.core.clock import Clock
 from admitperf.core.decision import Decision
 from admitperf.core.log import Log
+from admitperf.core.notice import say
 from admitperf.core.outcome import Outcome
 from admitperf.core.record import dumps, raw_members, sources_text
 from admitperf.core.request import Request, bounded
@@ -92,14 +93,16 @@ class Journal:
         facts = f'"facts":{{{request.text()}}},' if request.given else ""
         plain = d.reason is None and d.enforced
         head = _PLAIN_YES if plain else self._head(d) + self._refusal(d)
-        sink.decision(
-            None if view.inline else view,
+        line = (
             f'{{"k":"decision","run":"{self.run}","seq":{d.seq},'
             f'"t_us":{self._epoch_us + now_ns // 1000},{view.reference}'
-            f'"id":{quoted(key)},'
-            f"{head}{view.told(d.gates, derived)}{facts}{view.raw_text}{age}"
-            f'"decide_us":{took_ns // 1000}}}',
+            f'"id":{quoted(key)},{head}{view.told(d.gates, derived)}{facts}'
+            f'{view.raw_text}{age}"decide_us":{took_ns // 1000}}}'
         )
+        try:
+            sink.decision(None if view.inline else view, line)
+        except Exception as error:  # noqa: BLE001  a host's sink must not cost a request
+            say(f"log refused a decision: {type(error).__name__}: {error}")
 
     def outcome(self, o: Outcome, seq: int, now_ns: int, open_ms: int) -> None:
         """Writes an outcome."""
@@ -141,7 +144,10 @@ class Journal:
         if self.sink is not None:
             t_us = self._epoch_us + now_ns // 1000
             head = f'"k":"{kind}","run":"{self.run}","seq":{seq},"t_us":{t_us}'
-            self.sink.event(kind, f"{{{head},{members}}}")
+            try:
+                self.sink.event(kind, f"{{{head},{members}}}")
+            except Exception as error:  # noqa: BLE001  as above
+                say(f"log refused a line: {type(error).__name__}: {error}")
 
     def _head(self, d: Decision) -> str:
         key = (d.verdict._value_, d.reason, d.admitted, d.enforced)

@@ -8,6 +8,7 @@ the thread, which knows what this file already holds.
 
 import atexit
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -185,6 +186,7 @@ class Log:
                 )
                 thread.start()
                 self._thread = thread
+                _flush_with_multiprocessing()
         self._wake.set()
 
     def _work(self) -> None:
@@ -221,7 +223,10 @@ class Log:
                 self._begin(t_us, out)
                 begin = False
             out.append(self._with_reading(key, t_us, line, out) if key else line)
-        return self._file.write("\n".join(out) + "\n") if out else True
+        if out and not self._file.write("\n".join(out) + "\n"):
+            self._complain()
+            return False
+        return True
 
     def _complain(self) -> None:
         trouble = self._file.trouble
@@ -343,3 +348,10 @@ _logs: "weakref.WeakSet[Log]" = weakref.WeakSet()
 def _flush_all() -> None:
     for log in list(_logs):
         log.close()
+
+
+def _flush_with_multiprocessing() -> None:
+    """A multiprocessing child ends through `os._exit`, which runs no atexit hook."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.Finalize(None, _flush_all, exitpriority=0)

@@ -114,9 +114,11 @@ class LogFile:
             except BlockingIOError:
                 return False
             self._size += sent
-            if sent < len(self.pending):
-                sent = self._undo_torn(sent)
-            self.pending = self.pending[sent:]
+            kept = self._undo_torn(sent) if sent < len(self.pending) else sent
+            self.pending = self.pending[kept:]
+            if kept < sent:  # the disk is full: trying again at once would spin
+                self.trouble = "short write"
+                return False
         return not self.pending
 
     def _undo_torn(self, sent: int) -> int:
@@ -167,7 +169,9 @@ class LogFile:
             self.path.unlink(missing_ok=True)
         second = self._numbered(2)
         if second.exists():
-            threading.Thread(target=compress, args=(second,), daemon=True).start()
+            threading.Thread(
+                target=compress, args=(second,), name="admitperf-gzip", daemon=True
+            ).start()
 
     def _numbered(self, n: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{n}")

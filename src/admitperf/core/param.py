@@ -99,7 +99,10 @@ def declared(cls: type, stop: type) -> dict[str, Declared]:
         if owner is stop or not issubclass(owner, stop):
             continue
         for name, annotation in _hints(owner).items():
-            if not name.startswith("_") and get_origin(annotation) is not ClassVar:
+            if not name.startswith("_") and ClassVar not in (
+                annotation,
+                get_origin(annotation),
+            ):
                 found[name] = _declare(cls, name, annotation)
     return found
 

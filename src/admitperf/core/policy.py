@@ -298,16 +298,16 @@ class Policy:
         key = self._identify(d, given_id)
         if d.verdict is not Verdict.ADMIT or self.settings.enforce < 1.0:
             self._settle(d, snapshot)
+        recorded = self._journal.sink is not None
+        derived = snapshot.text() if recorded and (facts or self.ledger.live) else ""
         entry = Entry(d.seq, key, request, now_ns, d.admitted)
         if d.admitted:
             self.ledger.open(entry)
         else:
             self.ledger.refuse(entry)
-        if self._journal.sink is not None:
+        if recorded:
             took_ns = self._monotonic_ns() - now_ns
-            self._journal.decision(
-                d, key, view, request, snapshot.text(), now_ns, took_ns
-            )
+            self._journal.decision(d, key, view, request, derived, now_ns, took_ns)
         return d
 
     def _request(self, facts: Mapping[str, object]) -> Request:
@@ -426,10 +426,7 @@ class Policy:
 
     def _event(self, event: str, details: Mapping[str, object]) -> None:
         self._seq += 1
-        try:
-            self._journal.control(event, details, self._seq, self._now_ns)
-        except Exception as error:  # noqa: BLE001  a sink of the host's that raises
-            say(f"{self.name}: log refused {event}: {type(error).__name__}: {error}")
+        self._journal.control(event, details, self._seq, self._now_ns)
 
     def _once(self, event: str, details: Mapping[str, object], message: str) -> None:
         self._event(event, details)

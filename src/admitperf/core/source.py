@@ -53,7 +53,7 @@ class Source:
         if isinstance(source, str):
             return cls(source)
         if not callable(source):
-            msg = f"a source is a name, a function of a mapping or a Source, not {source!r}"
+            msg = f"a source is a name, a function or a Source, not {source!r}"
             raise TypeError(msg)
         called = source
         label = getattr(called, "__qualname__", None) or repr(called)

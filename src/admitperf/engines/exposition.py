@@ -40,17 +40,17 @@ _LINE = re.compile(
 # trailing comma, a quoted metric name (Prometheus 3), quoted label names, exemplar.
 _ITEM = rf"(?:{_LABEL_NAME}|{_STRING})[ \t]*+(?:=[ \t]*+{_STRING}[ \t]*+)?"
 _ODD_LINE = re.compile(
-    rf"[ \t]*({_NAME})?"
-    rf"(?:[ \t]*\{{[ \t]*((?:{_ITEM}(?:,[ \t]*+{_ITEM})*+(?:,[ \t]*+)?)?)\}}[ \t]*+"
+    rf"({_NAME})?"
+    rf"(?:[ \t]*+\{{[ \t]*+((?:{_ITEM}(?:,[ \t]*+{_ITEM})*+(?:,[ \t]*+)?)?)\}}[ \t]*+"
     r"|[ \t]++)"
     rf"({_NUMBER}|[+-]?\.[0-9]++(?:[eE][+-]?[0-9]++)?)"
-    rf"(?:[ \t]++({_FINITE}))?(?:[ \t]++\#[ \t]*+\{{.*+)?[ \t]*"
+    rf"(?:[ \t]++({_FINITE}))?(?:[ \t]++\#[ \t]*+\{{.*+)?"
 )
 _ODD_ITEM = re.compile(
     rf"({_LABEL_NAME}|{_STRING})[ \t]*+(?:=[ \t]*+({_STRING}))?[ \t]*+(?:,[ \t]*+)?"
 )
 _BARE_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:.\-/]*")
-_TYPE = re.compile(rf"[ \t]*\#[ \t]+TYPE[ \t]+({_STRING}|[^ \t\"]+)[ \t]+([a-zA-Z]+)")
+_TYPE = re.compile(rf"\#[ \t]++TYPE[ \t]++({_STRING}|[^ \t\"]++)[ \t]++([a-zA-Z]++)")
 _EOF = re.compile(r"^# EOF[ \t]*$", re.MULTILINE)
 _ESCAPE = re.compile(r"\\(.)")
 
@@ -215,11 +215,11 @@ def _read_lines(text: str, page: Page, stamp_unit: float) -> None:
 
 
 def _read_odd_line(line: str, page: Page, stamp_unit: float) -> None:
-    content = line.strip(" \t\r")
-    if not content:
+    line = line.strip(" \t\r")
+    if not line:
         return
-    if content[0] == "#":
-        _read_comment(content, page)
+    if line[0] == "#":
+        _read_comment(line, page)
         return
     found = _ODD_LINE.fullmatch(line)
     key = _key(found[1], found[2]) if found else None

@@ -35,7 +35,7 @@ class InFlightCap(Policy):
         Param(
             "open requests of this host; None = no bound",
             low=1,
-            origin="default of llm-d's concurrency detector, for one replica",
+            origin="llm-d's concurrency detector, for one replica",
         ),
     ] = 100
     max_per_tenant: Annotated[

@@ -113,7 +113,7 @@ class _Count:
         self.reported += 1
         if not self.decisions.admitted(served.row):
             self.refused_but_served += 1
-            pass
+            self.served.append(served.row)
         if served.ok:
             self._ok(served)
 
