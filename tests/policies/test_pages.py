@@ -1,0 +1,161 @@
+"""The reference pages say what the classes say."""
+
+import re
+
+import pytest
+from tests.policies.verdicts import TABLE
+
+from admitperf.core.param import REQUIRED
+from admitperf.core.reasons import DEFAULT, PRESETS, table
+from admitperf.core.signal import Signal
+from admitperf.policies import load
+
+OURS = [
+    "no_admission",
+    "kv_threshold",
+    "queue_depth",
+    "dual_gate",
+    "in_flight_cap",
+    "rate_limit",
+]
+HEADINGS = ["Rule", "Reads", "Parameters", "Refuses with", "Cannot see", "Source"]
+WITH_MEMORY = {("rate_limit", "rate_limit", "reject")}
+"""What no single snapshot can show: tested with the policy's own calls."""
+
+
+def sections(text):
+    """A page's text by its second-level headings."""
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def rows(text):
+    """The cells of a text's table rows, without head and rule."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines][2:]
+
+
+@pytest.fixture
+def page(root):
+    """A policy's page, by name."""
+    folder = root / "docs" / "reference" / "policies"
+    return lambda name: (folder / f"{name}.md").read_text(encoding="utf-8")
+
+
+def parameter_rows(cls):
+    """The parameter table as the class would have it."""
+    return [
+        [
+            f"`{p.name}`",
+            p.param.doc,
+            p.range_text(),
+            "required" if p.default is REQUIRED else f"`{p.default}`",
+            p.param.origin,
+        ]
+        for p in cls.declared().values()
+    ]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_page_has_the_fixed_headings_and_something_under_each(name, page):
+    """Knowing one page is knowing all; what a rule cannot see is never left out."""
+    found = sections(page(name))
+    assert list(found) == HEADINGS
+    assert all(text.strip() for text in found.values())
+    assert found["Cannot see"].count("\n- ") >= 2
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_parameter_table_is_the_class(name, page):
+    """Name, sentence, range, default and origin are written once and shown twice."""
+    expected = parameter_rows(load(name))
+    assert rows(sections(page(name))["Parameters"]) == expected
+    if not expected:
+        assert sections(page(name))["Parameters"].strip() == "None."
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_page_names_what_the_policy_requires(name, page):
+    """Each signal and fact that a start-up check would ask for has its row."""
+    cls = load(name)
+    bounds = {n: 1 for n in cls.declared() if n.startswith("max_per")}
+    required = cls(**bounds).requires
+    named = [r.name if isinstance(r, Signal) else r for r in required]
+    told = [row[0] for row in rows(sections(page(name))["Reads"])]
+    assert len(told) == len(named)
+    for word, cell in zip(named, told, strict=True):
+        assert cell.startswith(f"`{word}`")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_refusals_on_the_page_are_the_ones_that_are_tested(name, page):
+    """Reason, usual verdict and status agree with the verdict table and the reasons."""
+    told = {
+        (name, reason.strip("`"), verdict.split(",")[0].split(" ")[0], int(status))
+        for reason, verdict, status in rows(sections(page(name))["Refuses with"])
+    }
+    seen = {(c.policy, c.reason, c.verdict) for c in TABLE if c.reason} | WITH_MEMORY
+    usual = {
+        (policy, reason, verdict, DEFAULT[reason].status)
+        for policy, reason, verdict in seen
+        if policy == name and not (verdict == "reject" and _can_choose(policy))
+    }
+    assert told == usual
+
+
+def _can_choose(policy):
+    """Whether the verdict is a parameter."""
+    return "action" in load(policy).declared()
+
+
+def test_the_index_tells_each_policy_as_its_class_does(page):
+    """Unit, quantity and structure come from the taxonomy, reasons from the pages."""
+    found = rows(page("index"))
+    assert [row[0] for row in found] == [f"[`{name}`]({name}.md)" for name in OURS]
+    for name, row in zip(OURS, found, strict=True):
+        cls = load(name)
+        assert row[1:4] == [cls.unit, cls.signal_quantity, cls.signal_structure]
+        refusals = [r[0] for r in rows(sections(page(name))["Refuses with"])]
+        assert row[4] == (", ".join(refusals) or "nothing: the baseline")
+
+
+def reason_row(name):
+    """A reason's row as the tables in core would have it."""
+    reason = DEFAULT[name]
+    codes = [str(table(preset, {})[name].status) for preset in PRESETS]
+    return [f"`{name}`", reason.fault, *codes, _wait(reason), _retry(reason)]
+
+
+def _wait(reason):
+    """When a caller may come back, in the page's words."""
+    if reason.fault == "size":
+        return "none"
+    if reason.least_s is None:
+        return "computed"
+    return f"{reason.least_s:g}-{reason.most_s:g} s"
+
+
+def _retry(reason):
+    """Whether coming back can help, in the page's words."""
+    if not reason.retry:
+        return "no"
+    return "yes, no past 60 s" if reason.fault == "caller" else "yes"
+
+
+def test_the_table_of_reasons_is_the_one_in_core(root):
+    """Status under every preset, whose limit, wait and retry, for every reason."""
+    text = (root / "docs" / "reference" / "reasons.md").read_text(encoding="utf-8")
+    found = rows(text.split("\n## ")[0])
+    assert [[row[0], *row[2:]] for row in found] == [reason_row(n) for n in DEFAULT]
+
+
+def test_the_usual_verdicts_are_those_of_the_kind_of_fault(root):
+    """Capacity that comes back defers, all else rejects, blindness leaves it open."""
+    text = (root / "docs" / "reference" / "reasons.md").read_text(encoding="utf-8")
+    verdicts = {row[0].strip("`"): row[1] for row in rows(text.split("\n## ")[0])}
+    expected = {}
+    for name, reason in DEFAULT.items():
+        usual = "defer" if reason.fault == "capacity" else "reject"
+        expected[name] = "by posture" if reason.fault == "instrument" else usual
+    expected["pool_saturated"] = "reject"
+    assert verdicts == expected

@@ -1,0 +1,127 @@
+"""One small log per finding, as a reader of the golden reports would meet them."""
+
+import math
+
+from tests.reports.byhand import control, decision, header, kv, lost, outcome, reading
+
+SLO = {"ttft_ms": 1500, "stall_ms": 500}
+DUAL = {
+    "policy": "dual_gate",
+    "class": "admitperf.policies.dual_gate:DualGate",
+    "params": {"threshold": 0.9, "max_waiting": 32},
+    "provenance": {"threshold": "fitted", "max_waiting": "default"},
+    "requires": ["kv_pressure", "queue_depth"],
+    "config": "dual",
+}
+
+
+def wave(seq, low, high, period=40):
+    """A value that rises and falls between two bounds."""
+    turn = (1 - math.cos(2 * math.pi * seq / period)) / 2
+    return round(low + (high - low) * turn, 4)
+
+
+def inert():
+    """A KV threshold out of reach while the queue grows."""
+    yield header()
+    for seq in range(1, 201):
+        pressure, waiting = wave(seq, 0.07, 0.44), round(wave(seq, 0, 60))
+        yield kv(seq, pressure, signals={"queue_depth": waiting, "running": 4})
+
+
+def live():
+    """A dual gate under an SLO, with retries, a split class and some failures."""
+    yield header(slo=SLO, experiment="pilot", name="week-2", **DUAL)
+    for seq in range(1, 201):
+        yield from _dual(seq, wave(seq, 0.5, 0.97), round(wave(seq, 0, 60)))
+    yield lost(decision=1, outcome=2)
+    yield control("blind", reason="signal_stale", why="kv_pressure 4.2 s old")
+    yield control("sighted")
+
+
+def _dual(seq, pressure, waiting):
+    full = pressure >= 0.9
+    gates = [["kv_pressure", pressure, ">=", 0.9, full]]
+    over = full and waiting > 32
+    if full:
+        gates.append(["queue_depth", waiting, ">", 32, over])
+    answer = ("defer", "queue_depth") if over else ("admit", None)
+    facts = {"logical_id": f"call-{seq // 2}", "attempt": seq % 2, "stream": True}
+    changes = {"retry_after_ms": 1000 + seq, "wait": "measured"} if over else {}
+    yield decision(
+        seq,
+        *answer,
+        signals={"kv_pressure": pressure, "queue_depth": waiting},
+        gates=gates,
+        facts=facts,
+        age_ms=seq % 250,
+        **changes,
+    )
+    if not over:
+        failed = seq % 25 == 0
+        yield outcome(
+            seq,
+            ok=not failed,
+            ttft_ms=100 + 9 * seq,
+            **({"error": "upstream reset"} if failed else {}),
+        )
+
+
+def unknown():
+    """A KV threshold on an engine that exports no KV pressure."""
+    yield header()
+    yield reading(
+        1, {"up": 1}, signals={"kv_pressure": {"value": None, "absent": "out of range"}}
+    )
+    for seq in range(1, 101):
+        yield decision(
+            seq,
+            reason="signal_absent",
+            blind="signal_absent",
+            why="kv_pressure is not supplied",
+            signals={"queue_depth": seq % 30},
+            reading=1,
+        )
+
+
+def baseline():
+    """No admission control, with outcomes."""
+    yield header(
+        policy="no_admission",
+        params={},
+        provenance={},
+        requires=[],
+        taxonomy={"baseline": True},
+        config="none",
+    )
+    for seq in range(1, 31):
+        yield decision(seq, signals={"queue_depth": 2 * seq})
+        yield outcome(seq, ttft_ms=100 * seq)
+
+
+def shadow():
+    """A KV threshold that only watches."""
+    yield header(enforce=0.0, slo=SLO)
+    for seq in range(1, 51):
+        pressure = wave(seq, 0.4, 0.96)
+        free = {"enforced": False, "admitted": True, "status": 200}
+        yield {**kv(seq, pressure), **free}
+        yield outcome(seq, ttft_ms=40 * seq)
+
+
+def few():
+    """Six requests, one of them on a damaged line."""
+    yield header()
+    for seq in range(1, 6):
+        yield kv(seq, 0.9 + seq / 100)
+    yield '{"k":"decision","seq":6,"verdict":"adm'
+
+
+ALL = {
+    "inert": inert,
+    "live": live,
+    "unknown": unknown,
+    "baseline": baseline,
+    "shadow": shadow,
+    "few": few,
+}

@@ -1,0 +1,292 @@
+"""The two commands that read logs, as a person or a script meets them."""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.reports.byhand import decision, header, jsonl, kv, outcome, reading
+from tests.reports.examples import ALL
+
+from admitperf._version import __version__
+from admitperf.cli import COMMANDS, main
+
+PROGRAM = "from admitperf.cli import main; main()"
+
+
+@pytest.fixture
+def run():
+    """Run a command line in this process."""
+
+    def _run(*args, stdin=None):
+        return CliRunner().invoke(main, list(args), input=stdin)
+
+    return _run
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run a shell line in which `admitperf` is a process of its own."""
+
+    def _shell(line, **environment):
+        line = f'admitperf() {{ "{sys.executable}" -c "{PROGRAM}" "$@"; }}; {line}'
+        return subprocess.run(
+            ["bash", "-c", line], cwd=tmp_path, env={**os.environ, **environment},
+            capture_output=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    return _shell
+
+
+@pytest.fixture
+def live(write):
+    """The path of a log with something of everything."""
+    return write(*ALL["live"](), name="live.jsonl")
+
+
+def test_help_lists_each_command_and_imports_none(shell):
+    """`--help` stays fast: no command's module is loaded for it."""
+    script = (
+        "import sys; from admitperf.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith('admitperf.cli.')])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert all(re.search(rf"^  {name} ", ran.stdout, re.MULTILINE) for name in COMMANDS)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("args", [["report"], ["log"], ["log", "expand"]])
+def test_each_command_explains_itself(run, args):
+    """`--help` says what comes out, and works without a log."""
+    shown = run(*args, "--help")
+    assert shown.exit_code == 0
+    assert shown.output.startswith("Usage:")
+    assert len(shown.output.splitlines()) > 5
+
+
+def test_the_version_is_said(run):
+    """`--version` prints it alone."""
+    shown = run("--version")
+    assert (shown.exit_code, shown.output) == (0, f"admitperf {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["report"],
+        ["report", "--colour", "x"],
+        ["report", "x.jsonl", "--slo", "p95=3"],
+        ["report", "x.jsonl", "--slo", "ttft_ms=soon"],
+        ["log", "expand"],
+        ["log", "shrink", "x"],
+        ["reports"],
+    ],
+)
+def test_wrong_use_is_2_with_usage(run, args):
+    """A bad option or a missing argument: usage on stderr, exit code 2."""
+    shown = run(*args)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("Usage:")
+    assert shown.stdout == ""
+
+
+@pytest.mark.parametrize("command", [["report"], ["log", "expand"]])
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "no such file or directory"),
+        (b"", "no records"),
+        (b"\n \n", "no records"),
+        (bytes(range(256)) * 300, "no records"),
+        (b'{"ts": 1, "action": "admit"}\n' * 200, "not a line of an AdmitPerf log"),
+        (b"\x1f\x8b broken", "no records"),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_line(run, tmp_path, command, content, why):
+    """Missing, empty, binary or something else: the path, why, exit code 2."""
+    path = tmp_path / "odd\x1b[31m.log"
+    if content is not None:
+        path.write_bytes(content)
+    shown = run(*command, str(path))
+    assert shown.exit_code == 2
+    assert shown.stdout == ""
+    (line,) = shown.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert "odd?[31m.log" in line
+    assert why in line
+
+
+@pytest.mark.parametrize("command", [["report"], ["log", "expand"]])
+def test_a_folder_is_no_log(run, tmp_path, command):
+    """It is said, not walked through."""
+    shown = run(*command, str(tmp_path))
+    assert shown.exit_code == 2
+    assert "is a directory" in shown.stderr
+
+
+def test_a_torn_log_is_reported(run, write):
+    """99 of 100 rows are worth a report, and the fault is on the page."""
+    path = write(header(), kv(1, 0.5), '{"k":"decision","seq":2')
+    shown = run("report", path)
+    assert shown.exit_code == 0
+    assert "1 could not be used" in shown.output
+
+
+def test_json_and_text_show_the_same_numbers(run, live):
+    """One report, written twice."""
+    text = run("report", live).output
+    numbers = json.loads(run("report", "--json", live).output)
+    (one,) = numbers["runs"]
+    assert f"{one['finding']['word']}: {one['finding']['says'][0]}" in text
+    goodput = one["cost"]["goodput"]
+    assert f"{goodput['value']:.3f} = {goodput['n']} of {goodput['of']}" in text
+    assert f"p95 {one['cost']['ttft_ms']['p95']:.0f} ms, max" in text
+    for signal in one["signals"]:
+        assert re.search(
+            rf"^  {signal['name']} .* {signal['spread']['n']}$", text, re.MULTILINE
+        )
+
+
+def test_the_slo_option_is_named(run, live):
+    """It overrides the header's bounds, and the page says so."""
+    text = " ".join(
+        run("report", live, "--slo", "ttft_ms=100,stall_ms=1").output.split()
+    )
+    assert "ttft_ms 100, stall_ms 1, from --slo, in place of the run header's" in text
+    assert "0.000 = 0 of 200 attempts" in text
+
+
+def test_several_logs_make_one_report(run, write):
+    """Each run once, the files listed."""
+    first = write(header(), kv(1, 0.5), name="a.jsonl")
+    second = write(header(run="b", config="b"), kv(1, 0.5, run="b"), name="b.jsonl")
+    text = run("report", first, second).output
+    assert text.count("1 Could it have fired?") == 2
+    assert "4 read, 0 could not be used" in text
+
+
+def test_s_ui_03_a_reader_that_goes_away_ends_it_quietly(shell, live, tmp_path):
+    """No traceback and no ignored exception; exit code 0 or 141."""
+    big = tmp_path / "big.jsonl"
+    big.write_text(
+        jsonl(header(), *(kv(n, 0.5) for n in range(1, 5000))), encoding="utf-8"
+    )
+    for command in (
+        f"report {live}",
+        "log expand big.jsonl",
+        "report --help",
+        "--help",
+    ):
+        for reader in ("head -1", "true"):
+            ran = shell(
+                f"admitperf {command} | {reader}; exit ${{PIPESTATUS[0]}}",
+                PYTHONUNBUFFERED="1",
+            )
+            assert ran.stderr == b""
+            assert ran.returncode in (0, 141), command
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_s_ui_04_a_console_that_is_not_utf_8_shows_everything(shell, write, encoding):
+    """Plain replacements, the same exit code and the same bytes."""
+    path = write(header(notes="Se\u00f1or \u2713 \ud83d\ude00"), kv(1, 0.5))
+    ran = shell(f"admitperf report {path} > out", PYTHONIOENCODING=encoding)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    shown = shell("cat out").stdout
+    assert b"Se\\xf1or \\u2713" in shown
+    assert shown.isascii()
+
+
+def test_s_ui_05_no_escape_codes_anywhere(run, write):
+    """Not even when the log tries."""
+    path = write(header(policy="\x1b[31mred", notes="\r\x1b]0;x\x07"), kv(1, 0.5))
+    for args in (["report", path], ["report", "--json", path], ["log", "expand", path]):
+        shown = run(*args)
+        assert shown.exit_code == 0
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", shown.output)
+
+
+def test_s_ui_07_standard_input_reads_like_a_file(run, live):
+    """A pipe gives the same report as the file, but for the name."""
+    content = Path(live).read_text(encoding="utf-8")
+    plain = run("report", live).output.split("Files\n")[0]
+    assert run("report", "-", stdin=content).output.split("Files\n")[0] == plain
+    packed = gzip.compress(content.encode())
+    assert run("report", "-", stdin=packed).output.split("Files\n")[0] == plain
+
+
+def test_s_ui_07_empty_and_closed_standard_input_are_said(shell):
+    """'no records', and a clear message when there is no input at all."""
+    for command in ("report", "log expand"):
+        empty = shell(f"admitperf {command} - < /dev/null")
+        assert empty.returncode == 2
+        assert empty.stderr == b"Error: -: no records\n"
+        closed = shell(f"admitperf {command} - <&-")
+        assert closed.returncode == 2
+        assert closed.stderr.startswith(b"Error: standard input is closed")
+
+
+def test_expand_writes_a_log_that_reads_the_same(run, write, tmp_path):
+    """Every line is there, and the report on it has the same numbers."""
+    path = write(
+        header(),
+        reading(1, {"a": 1}),
+        kv(1, 0.95, reading=1),
+        decision(2, reading=1),
+        outcome(2),
+    )
+    out = tmp_path / "out.jsonl"
+    shown = run("log", "expand", path, "-o", str(out))
+    assert (shown.exit_code, shown.output) == (0, "")
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 5
+    assert json.loads(lines[2])["raw"] == {"a": 1}
+    assert lines == run("log", "expand", path).stdout.splitlines()
+    before, after = (run("report", one).output for one in (path, str(out)))
+    assert before.split("Files")[0] == after.split("Files")[0]
+
+
+def test_expand_says_what_it_could_not_do(run, write):
+    """A reading that is not there: the line is left, and counted on stderr."""
+    shown = run("log", "expand", write(header(), decision(1, reading=3)))
+    assert shown.exit_code == 0
+    assert "1 decision line left as it was" in shown.stderr
+
+
+def test_expand_never_writes_over_its_input(run, live, tmp_path):
+    """By whatever name it is called."""
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(live)
+    before = link.read_bytes()
+    for out in (live, str(link)):
+        shown = run("log", "expand", live, "-o", out)
+        assert shown.exit_code == 2
+        assert "LOG itself" in shown.stderr
+    assert link.read_bytes() == before
+
+
+@pytest.mark.parametrize("out", ["no/such/folder/out", "."])
+def test_expand_into_nowhere_is_one_clear_line(run, live, tmp_path, monkeypatch, out):
+    """A path that cannot be written: exit code 2, no traceback."""
+    monkeypatch.chdir(tmp_path)
+    shown = run("log", "expand", live, "-o", out)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith(f"Error: {out}: ")
+
+
+def test_expand_keeps_bytes_that_are_no_utf_8(run, tmp_path):
+    """A damaged line comes out as it went in."""
+    path, out = tmp_path / "odd.jsonl", tmp_path / "out.jsonl"
+    damaged = b'{"k":"control","x":"\xff\xfe"}\n'
+    path.write_bytes(jsonl(header()).encode() + damaged)
+    assert run("log", "expand", str(path), "-o", str(out)).exit_code == 0
+    assert out.read_bytes().endswith(damaged)

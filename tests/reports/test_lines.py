@@ -1,0 +1,248 @@
+"""Reading a log line by line, whatever the file holds."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.reports.byhand import decision, header, jsonl, kv
+from tests.reports.cases import log_of
+
+from admitperf.core.errors import LogError
+from admitperf.reports import lines
+from admitperf.reports.lines import LogFile, parse
+from admitperf.reports.log import read
+
+GOOD = jsonl(header(), *(kv(seq, 0.5) for seq in range(1, 4))).encode()
+
+
+@pytest.fixture
+def case(data, tmp_path):
+    """A field case's file, as a log of ours."""
+
+    def _case(name):
+        raw = (data / "cases" / name).read_bytes()
+        path = tmp_path / "case.jsonl"
+        path.write_bytes(log_of(raw))
+        return str(path)
+
+    return _case
+
+
+def decisions(path):
+    """How many decisions a log holds, and its file's faults."""
+    runs, files = read([path])
+    return sum(run.tally.decisions.n for run in runs), files
+
+
+def fault(raw):
+    """Why a line cannot be used."""
+    return parse(1, raw).fault
+
+
+def test_s_lg_01_a_torn_last_line_costs_one_record(case):
+    """99 rows are used, and the warning names file and line."""
+    path = case("s-lg-01/torn.jsonl")
+    n, files = decisions(path)
+    assert n == 99
+    # The run line that was put in front moves row 100 to line 101.
+    assert files.first == [f"{path}:101 torn: it has no end"]
+
+
+def test_s_lg_02_valid_json_of_the_wrong_kind_is_counted(case):
+    """100 rows are used, 7 odd ones counted, blank lines ignored."""
+    n, files = decisions(case("s-lg-02/odd_types.jsonl"))
+    assert n == 100
+    assert sum(files.unusable.values()) == 7
+    assert files.lines == 108
+
+
+def test_s_lg_03_odd_bytes_cost_at_most_their_own_line(case):
+    """A byte-order mark, CRLF and one bad byte: only the damaged row is lost."""
+    n, files = decisions(case("s-lg-03/bytes.jsonl"))
+    assert n == 99
+    assert dict(files.unusable) == {"not UTF-8": 1}
+
+
+def test_s_lg_03_the_first_line_survives_a_byte_order_mark(tmp_path):
+    """The run line stands behind the mark and is read."""
+    path = tmp_path / "mark.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace(b"\n", b"\r\n"))
+    (run,), files = read([str(path)])
+    assert run.header["policy"] == "kv_threshold"
+    assert not files.unusable
+
+
+def test_s_lg_03_the_result_does_not_depend_on_the_locale(case):
+    """The same rows under an ASCII locale."""
+    script = (
+        "import sys; from admitperf.reports.log import read;"
+        " print(read(sys.argv[1:])[0][0].tally.decisions.n)"
+    )
+    environment = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "C"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script, case("s-lg-03/bytes.jsonl")],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout == "99\n"
+
+
+def test_s_lg_04_a_hole_of_nul_bytes_is_passed_over(case):
+    """100 rows and one notice."""
+    n, files = decisions(case("s-lg-04/nul_prefix.jsonl"))
+    assert n == 100
+    assert not files.unusable
+    (notice,) = files.notices
+    assert notice.endswith("1000000 NUL bytes passed over")
+
+
+def test_s_lg_04_a_sparse_gigabyte_needs_no_memory(tmp_path):
+    """Memory stays under 200 MB over a 1 GB hole."""
+    path = tmp_path / "sparse.jsonl"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+        file.seek(0, os.SEEK_END)
+        file.write(GOOD)
+    script = (
+        "import sys, resource; from admitperf.reports.log import read;"
+        " print(read(sys.argv[1:])[0][0].tally.decisions.n,"
+        " resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    n, peak_kb = map(int, ran.stdout.split())
+    assert n == 3
+    assert peak_kb < 200_000
+
+
+def test_s_met_05_a_bare_nan_is_no_record(write):
+    """What a strict JSON reader refuses is counted, never read as a number."""
+    torn = json.dumps(kv(2, float("nan")))
+    assert "NaN" in torn
+    n, files = decisions(write(header(), kv(1, 0.5), torn))
+    assert n == 1
+    assert dict(files.unusable) == {"NaN or Infinity, which is not JSON": 1}
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"null\n", "not an object"),
+        (b'{"k":\n', "not JSON"),
+        (b'{"k":', "torn: it has no end"),
+        (b'{"k":"run"}\n', "run line without run"),
+        (b"{}\n", "no kind: not a line of an AdmitPerf log"),
+        (b'{"k":["run"]}\n', "no kind: not a line of an AdmitPerf log"),
+        (b'{"k":"dream"}\n', "a kind this reader does not know"),
+        (b"[" * 100_000 + b"\n", "not JSON"),
+        (b"9" * 5_000 + b"\n", "not JSON"),
+        (b"\xff\n", "not UTF-8"),
+    ],
+)
+def test_every_fault_is_named(raw, why):
+    """A line that cannot be used says why, and raises nothing."""
+    assert fault(raw) == why
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"seq": -1}, "seq"),
+        ({"seq": 1.5}, "seq"),
+        ({"seq": 2**63}, "seq"),
+        ({"seq": True}, "seq"),
+        ({"t_us": "now"}, "t_us"),
+        ({"run": 7}, "run"),
+        ({"verdict": "maybe"}, "verdict"),
+        ({"admitted": 1}, "admitted"),
+        ({"signals": {"kv_pressure": "0.4"}}, "signals"),
+        ({"signals": {"kv_pressure": 10**400}}, "signals"),
+        ({"signals": "none"}, "signals"),
+        ({"gates": [["kv_pressure", 0.4, "=>", 0.9, False]]}, "gates"),
+        ({"gates": [["kv_pressure", 0.4]]}, "gates"),
+        ({"gates": {"kv_pressure": 0.4}}, "gates"),
+        ({"facts": []}, "facts"),
+        ({"reason": {}}, "reason"),
+    ],
+)
+def test_a_field_of_the_wrong_type_makes_the_line_unusable(changes, why):
+    """Counted with the field's name, not read as something it is not."""
+    raw = json.dumps({**decision(1), **changes}).encode() + b"\n"
+    assert fault(raw) == f"decision line with an unusable {why}"
+
+
+def test_an_infinity_in_disguise_is_no_number():
+    """1e999 is valid JSON and no finite number."""
+    raw = json.dumps(kv(1, 0.5)).replace("0.5", "1e999").encode() + b"\n"
+    assert fault(raw) == "decision line with an unusable signals"
+
+
+def test_unknown_fields_and_nulls_are_left_alone():
+    """A newer writer may add fields; null is the same as absent."""
+    line = decision(1, colour="blue", facts=None, signals={"kv_pressure": None})
+    assert fault(json.dumps(line).encode() + b"\n") is None
+
+
+def test_a_last_line_without_an_end_counts_when_it_is_whole(tmp_path):
+    """Only what cannot be parsed is torn."""
+    path = tmp_path / "noend.jsonl"
+    path.write_bytes(GOOD.rstrip(b"\n"))
+    assert decisions(str(path))[0] == 3
+
+
+def test_a_compressed_log_reads_like_a_plain_one(tmp_path):
+    """Gzip is told by its bytes, not by the file's name."""
+    path = tmp_path / "packed"
+    path.write_bytes(gzip.compress(GOOD))
+    assert decisions(str(path))[0] == 3
+
+
+def test_a_compressed_log_cut_short_gives_what_it_has(tmp_path):
+    """The rows before the cut, and a notice that it ends early."""
+    path = tmp_path / "cut.gz"
+    many = jsonl(header(), *(kv(seq, seq / 5000) for seq in range(1, 4000)))
+    path.write_bytes(gzip.compress(many.encode())[:-2000])
+    n, files = decisions(str(path))
+    assert 0 < n < 3999
+    assert any("ends early" in notice for notice in files.notices)
+
+
+def test_a_line_too_long_to_hold_is_one_fault(tmp_path, monkeypatch):
+    """The lines around it are read, and memory never holds it."""
+    monkeypatch.setattr(lines, "LONGEST_LINE_BYTES", 5_000)
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(GOOD + b"x" * 50_000 + b"\n" + GOOD.splitlines()[1] + b"\n")
+    faults = [line.fault for line in LogFile(str(path))]
+    assert faults == [None] * 4 + ["too long", None]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "no records"),
+        (b"\n\n  \n", "no records"),
+        (b"\0" * 5_000, "no records"),
+        (bytes(range(256)) * 40, "no records: none of"),
+        (b"\x1f\x8bnot gzip at all", "no records"),
+    ],
+)
+def test_a_file_that_is_no_log_is_one_clear_error(tmp_path, content, why):
+    """The path and what is wrong, in one line."""
+    path = tmp_path / "no.log"
+    path.write_bytes(content)
+    with pytest.raises(LogError) as caught:
+        read([str(path)])
+    assert str(caught.value).startswith(f"{path}: {why}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["/nowhere/at/all.jsonl", "/", "nul\0byte"])
+def test_a_file_that_cannot_be_opened_is_one_clear_error(path):
+    """Missing, a folder, an impossible name: each is a LogError that names it."""
+    with pytest.raises(LogError) as caught:
+        read([path])
+    assert str(caught.value).startswith(path)
