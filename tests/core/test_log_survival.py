@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from admitperf import Policy, Reading
+from admitperf.core import archive
 from admitperf.core import log as log_module
 from admitperf.core.signals import QUEUE_DEPTH
 
@@ -394,7 +395,7 @@ def test_burst_past_the_buffer_is_counted_in_the_log(tmp_path, monkeypatch):
 
 def test_reading_lost_from_memory_leaves_no_dangling_reference(tmp_path, monkeypatch):
     """When readings outrun their buffer, lines refer to nothing rather than nowhere."""
-    monkeypatch.setattr(log_module, "READINGS_MOST", 4)
+    monkeypatch.setattr(archive, "READINGS_MOST", 4)
     monkeypatch.setattr(log_module, "FLUSH_S", 5.0)
     path = tmp_path / "a.jsonl"
     policy = Wall(log=path)
@@ -423,3 +424,31 @@ def test_raw_metrics_stand_where_the_mode_says(tmp_path, mode):
     if "raw" in small:
         assert small["raw"] == {"queue_depth": 3.0, "nan": None, "big": float(1 << 70)}
         assert small["sources"] == {"queue_depth": "queue_depth sum"}
+
+
+def test_two_replicas_in_turn_cost_a_reading_each(tmp_path):
+    """Decisions that alternate between two readings write each of them once."""
+    path = tmp_path / "a.jsonl"
+    with Wall(log=path) as policy:
+        readings = [Reading({**MANY, "metric_0": i}, replica=f"r{i}") for i in (1, 2)]
+        for i in range(100):
+            policy(readings[i % 2])
+    rows = strict(path)
+    assert [row["replica"] for row in of_kind(rows, "reading")] == ["r1", "r2"]
+    assert all(row["whole"] for row in of_kind(rows, "reading"))
+    assert len(of_kind(rows, "decision")) == 100
+
+
+def test_parameter_that_cannot_be_written_does_not_stop_the_log(tmp_path):
+    """An object whose text raises stands in the header under its type's name."""
+
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    path = tmp_path / "a.jsonl"
+    with Wall(log=path, odd=Mute()) as policy:
+        policy(MANY)
+    rows = strict(path)
+    assert rows[0]["params"] == {"odd": "<Mute>"}
+    assert len(of_kind(rows, "decision")) == 1

@@ -10,7 +10,7 @@ from admitperf.core.decision import Decision
 from admitperf.core.log import Log
 from admitperf.core.notice import say
 from admitperf.core.outcome import Outcome
-from admitperf.core.record import dumps, raw_members, sources_text
+from admitperf.core.record import dumps, raw_texts, sources_text
 from admitperf.core.request import Request, bounded
 from admitperf.core.settings import Settings
 from admitperf.core.sink import Sink
@@ -181,7 +181,8 @@ class Journal:
         replica = view.reading.replica
         view.raw_text = f'"replica":{dumps(replica)},' if replica else ""
         if view.inline:
-            members = ",".join(raw_members(view.reading.raw.items()))
+            texts = raw_texts(view.reading.raw)
+            members = ",".join(f"{dumps(key)}:{text}" for key, text in texts.items())
             view.raw_text += f'"raw":{{{members}}},"sources":{sources_text(view)},'
         else:
             view.reference = f'"reading":{view.number},'

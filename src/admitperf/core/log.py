@@ -16,10 +16,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from admitperf.core.archive import Archive
 from admitperf.core.clock import SYSTEM, Clock, pause
 from admitperf.core.logfile import LogFile
 from admitperf.core.notice import say
-from admitperf.core.record import dumps, raw_members, supplies_text
+from admitperf.core.record import dumps
 from admitperf.core.view import View
 
 FLUSH_S = 0.05
@@ -34,11 +35,8 @@ _WAKE_AT = LINES_MOST // 4
 BYTES_MOST = 64 << 20
 """Bytes of lines held in memory, per buffer."""
 
-READINGS_MOST = 256
-"""Readings held for lines not yet written."""
-
 SLICE = 64
-"""Lines, or metrics of a reading, formatted before other threads get a turn."""
+"""Lines written before other threads get a turn."""
 
 REPEAT_S = 60.0
 """Seconds after which the header and a whole reading are written again."""
@@ -111,7 +109,7 @@ class Log:
     def _reset(self) -> None:
         self._decisions = _Buffer()
         self._others = _Buffer()
-        self._views: dict[str, View] = {}
+        self._archive = Archive()
         self._lost = dict.fromkeys(_KINDS, 0)
         self._told = dict.fromkeys(_KINDS, 0)
         self._why = "buffer full"
@@ -119,17 +117,16 @@ class Log:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._last_raw: dict[str, object] | None = None
-        self._written_view = ""
         self._repeat_at_ns = 0
+        self._t_us = "0"
 
     def decision(self, view: View | None, line: str) -> None:
         """Takes a decision line.
 
         `view` is the reading it refers to, None when the line carries its own.
         """
-        if view is not None and view.key not in self._views:
-            self._remember(view)
+        if view is not None:
+            self._archive.remember(view)
         if not self._decisions.put(line):
             self._lose("decision")
         if self._thread is None or len(self._decisions.lines) == _WAKE_AT:
@@ -167,20 +164,13 @@ class Log:
         self._file.forget()
         self._reset()
 
-    def _remember(self, view: View) -> None:
-        if len(self._views) >= READINGS_MOST:
-            with suppress(StopIteration, KeyError, RuntimeError):
-                del self._views[next(iter(self._views))]
-        self._views[view.key] = view
-
     def _lose(self, kind: str) -> None:
         self._lost[kind] += 1
 
     def _start(self) -> None:
         if self._thread is None:
-            with suppress(
-                RuntimeError
-            ):  # an interpreter that is shutting down starts none
+            # An interpreter that is shutting down starts no thread.
+            with suppress(RuntimeError):
                 thread = threading.Thread(
                     target=self._work, name="admitperf-log", daemon=True
                 )
@@ -218,11 +208,11 @@ class Log:
             line = self._next()
             if line is None:
                 break
-            t_us, key = _parts(line)
+            self._t_us, key = _parts(line)
             if begin:
-                self._begin(t_us, out)
+                self._begin(out)
                 begin = False
-            out.append(self._with_reading(key, t_us, line, out) if key else line)
+            self._placed(key, self._t_us, line, out)
         if out and not self._file.write("\n".join(out) + "\n"):
             self._complain()
             return False
@@ -236,12 +226,11 @@ class Log:
                 f"log {self.path} cannot be written: {trouble}; what is lost is counted"
             )
 
-    def _begin(self, t_us: str, out: list[str]) -> None:
+    def _begin(self, out: list[str]) -> None:
         """The header, at the time of the line that follows: time never goes back."""
-        out.append(self._header(int(t_us), self._clock.wall_ns() // 1000))
+        out.append(self._header(int(self._t_us), self._clock.wall_ns() // 1000))
         self._repeat_at_ns = self._clock.monotonic_ns() + int(REPEAT_S * 1e9)
-        self._last_raw = None
-        self._written_view = ""
+        self._archive.begin()
 
     def _next(self) -> str | None:
         """The buffered line with the smallest number.
@@ -260,62 +249,32 @@ class Log:
             return decisions.take()
         return others.take()
 
-    def _with_reading(self, key: str, t_us: str, line: str, out: list[str]) -> str:
-        if key != self._written_view:
-            view = self._views.get(key)
-            if view is None:
+    def _placed(self, key: str, t_us: str, line: str, out: list[str]) -> None:
+        """Puts a line out, behind the reading it refers to."""
+        if key and not self._archive.holds(key):
+            reading = self._archive.line(key, self._run, t_us, self._epoch_us)
+            if reading is None:
                 self._lose("reading")
-                return line.replace(f"{_READING}{key},", f"{_READING}null,", 1)
-            out.append(self._reading_line(view, t_us))
-            self._written_view = key
-            self._forget_before(key)
-        return line
-
-    def _forget_before(self, key: str) -> None:
-        for old in list(self._views):
-            if int(old) < int(key):
-                self._views.pop(old, None)
-
-    def _reading_line(self, view: View, t_us: str) -> str:
-        raw = {k: v for k, v in view.reading.raw.items() if isinstance(k, str)}
-        last = self._last_raw
-        changed = raw.items() if last is None else _changes(last, raw)
-        members: list[str] = []
-        for count, member in enumerate(raw_members(changed)):
-            members.append(member)
-            if count % SLICE == SLICE - 1:
-                pause()
-        gone = [] if last is None else [name for name in last if name not in raw]
-        self._last_raw = raw
-        replica = view.reading.replica
-        return (
-            f'{{"k":"reading","run":"{self._run}","id":{view.number},'
-            f'"t_us":{t_us},"taken_us":{self._t_us(view.reading.taken_ns)},'
-            f'"whole":{"true" if last is None else "false"},'
-            f'"raw":{{{",".join(members)}}}'
-            + (f',"gone":{dumps(gone)}' if gone else "")
-            + (f',"replica":{dumps(replica)}' if replica else "")
-            + f',"signals":{supplies_text(view)}}}'
-        )
+                line = line.replace(f"{_READING}{key},", f"{_READING}null,", 1)
+            else:
+                out.append(reading)
+        out.append(line)
 
     def _write_lost(self) -> None:
         lost = {kind: self._lost[kind] - self._told[kind] for kind in _KINDS}
         if not any(lost.values()) or self._file.pending or not self._file.ready():
             return
         counts = "".join(f',"{kind}":{count}' for kind, count in lost.items())
-        t_us = self._t_us(self._clock.monotonic_ns())
         out: list[str] = []
         if self._file.take_fresh():
-            self._begin(str(t_us), out)
+            self._begin(out)
         out.append(
-            f'{{"k":"lost","run":"{self._run}","t_us":{t_us}{counts},"why":{dumps(self._why)}}}'
+            f'{{"k":"lost","run":"{self._run}","t_us":{self._t_us}{counts},'
+            f'"why":{dumps(self._why)}}}'
         )
         self._file.write("\n".join(out) + "\n")
         self._told = {kind: self._told[kind] + lost[kind] for kind in _KINDS}
         self._why = "buffer full"
-
-    def _t_us(self, monotonic_ns: int) -> int:
-        return self._epoch_us + monotonic_ns // 1000
 
 
 def _number(line: str) -> int:
@@ -331,23 +290,14 @@ def _parts(line: str) -> tuple[str, str]:
     return t_us.removeprefix(_T_US), key if key != reading else ""
 
 
-def _changes(
-    last: dict[str, object], raw: dict[str, object]
-) -> list[tuple[str, object]]:
-    return [
-        (key, value)
-        for key, value in raw.items()
-        if key not in last or last[key] != value
-    ]
-
-
 _logs: "weakref.WeakSet[Log]" = weakref.WeakSet()
 
 
 @atexit.register
 def _flush_all() -> None:
+    until_ns = SYSTEM.monotonic_ns() + int(EXIT_S * 1e9)
     for log in list(_logs):
-        log.close()
+        log.close(max(0.1, (until_ns - SYSTEM.monotonic_ns()) / 1e9))
 
 
 def _flush_with_multiprocessing() -> None:

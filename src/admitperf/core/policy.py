@@ -126,6 +126,7 @@ class Policy:
         self._required = tuple(r for r in self.requires if isinstance(r, Signal))
         self._plain: Mapping[str, object] | None = None
         self._plain_view: View | None = None
+        self._latest: View | None = None
 
     # What a subclass writes and uses.
 
@@ -388,7 +389,7 @@ class Policy:
 
     def _new_view(self, reading: Reading, now_ns: int, *, timed: bool) -> View:
         view = self._resolver.view(reading, timed=timed)
-        reading.views[self._number] = view
+        reading.views[self._number] = self._latest = view
         self._estimator.watch(view)
         self._blindness.reading(view.at(now_ns))
         if self._observes:
@@ -407,7 +408,7 @@ class Policy:
         whole = told.of(entry.request, admitted=entry.admitted, seq=entry.seq)
         open_ms = (now_ns - entry.opened_ns) // 1_000_000
         self._journal.outcome(whole, self._seq, now_ns, open_ms)
-        view = self._plain_view or self._blindness.held
+        view = self._latest
         if self._observes and view is not None:
             self._observe(view.at(now_ns), entry.request, whole, now_ns)
 
@@ -438,6 +439,7 @@ class Policy:
         """When even recording fails: an answer that follows from the posture alone."""
         text = f"{type(error).__name__}: {error}"[:300]
         say(f"{self.name}: decision failed: {text}")
+        self._event("decision_failed", {"id": str(given_id)[:256], "error": text})
         refuse = self.settings.on_blind in ("reject", "defer")
         d = Decision(Verdict.REJECT if refuse else Verdict.ADMIT, "policy_error")
         d.blind = text

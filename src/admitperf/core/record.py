@@ -2,8 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from json.encoder import encode_basestring_ascii as quoted
+from collections.abc import Mapping
 
 from admitperf.core.gate import number
 from admitperf.core.view import View
@@ -29,7 +28,14 @@ def strict(value: object) -> object:
         return {str(strict(str(key))): strict(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [strict(inner) for inner in value]
-    return str(strict(str(value)))
+    return _named(value)
+
+
+def _named(value: object) -> object:
+    try:
+        return strict(str(value))
+    except Exception:  # noqa: BLE001  an object that cannot even say what it is
+        return f"<{type(value).__name__}>"
 
 
 def dumps(value: object) -> str:
@@ -37,18 +43,17 @@ def dumps(value: object) -> str:
     return json.dumps(strict(value), separators=(",", ":"), allow_nan=False)
 
 
-def raw_members(raw: Iterable[tuple[object, object]]) -> Iterator[str]:
-    """Raw metrics as JSON members, one by one, so that a writer can pause between.
+def raw_texts(raw: Raw) -> dict[str, str]:
+    """Raw metrics as JSON numbers by key.
 
-    Values that are no number are left out, as are histogram buckets of full series.
+    What is no number is left out, as are the histogram buckets of full series.
     """
-    for key, value in raw:
-        if not isinstance(key, str) or "_bucket{" in key:
-            continue
+    texts: dict[str, str] = {}
+    for key, value in raw.items():
         text = number_text(value)
-        if text is not None:
-            name = key if key.isascii() else key.encode("utf-8", "replace").decode()
-            yield f"{quoted(name)}:{text}"
+        if text is not None and isinstance(key, str) and "_bucket{" not in key:
+            texts[key] = text
+    return texts
 
 
 def number_text(value: object) -> str | None:

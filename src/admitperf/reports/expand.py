@@ -66,18 +66,23 @@ class _Readings:
     """The last readings of one run, rebuilt."""
 
     def __init__(self) -> None:
-        self._raw: Fields | None = None  # what the next change is against
+        # What the next change of a replica is against.
+        self._last: dict[str | None, Fields] = {}
         self._known: OrderedDict[int, Fields] = OrderedDict()
 
     def add(self, fields: Fields) -> None:
+        replica = fields.get("replica")
+        last = self._last.get(replica)
         if fields["whole"]:
-            self._raw = dict(fields["raw"])
-        elif self._raw is not None:
+            raw = dict(fields["raw"])
+        elif last is not None:
             gone = set(fields.get("gone") or ())
-            kept = {key: old for key, old in self._raw.items() if key not in gone}
-            self._raw = kept | fields["raw"]
-        if self._raw is not None:
-            self._keep(fields, self._raw)
+            raw = {key: old for key, old in last.items() if key not in gone}
+            raw |= fields["raw"]
+        else:
+            return
+        self._last[replica] = raw
+        self._keep(fields, raw)
 
     def _keep(self, fields: Fields, raw: Fields) -> None:
         found = (fields.get("signals") or {}).items()

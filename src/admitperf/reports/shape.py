@@ -31,7 +31,7 @@ def is_flag(value: object) -> bool:
 def is_number(value: object) -> bool:
     """A finite number; a boolean is none."""
     kind = type(value)
-    return (kind is float or kind is int) and True  # type: ignore[operator]
+    return (kind is float or kind is int) and -LARGEST <= value <= LARGEST  # type: ignore[operator]
 
 
 def is_count(value: object) -> bool:
