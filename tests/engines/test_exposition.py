@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import timeit
 
 import pytest
 
@@ -255,3 +256,28 @@ def test_other_json_is_no_page(body, content_type):
 def test_a_number_too_large_for_a_float_is_infinite():
     """JSON may hold any integer; the signal skips what is infinite."""
     assert parse(f'[{{"a": 1{"0" * 400}}}]')["a"] == math.inf
+
+
+LONG = 200_000
+MOST_S = 5.0
+"""A hundred times what one pass takes; reading a line twice per character takes
+minutes."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        " " * LONG + "a",
+        "a 1 " + " " * LONG + "x",
+        'a{x="1"' + " " * LONG + "y",
+        "a{" + " " * LONG + "=",
+        'a{x="' + '\\"' * LONG,
+        "a{" + 'x="1",' * LONG,
+        "# TYPE a" + " " * LONG + "!",
+        "# EOF" + " " * LONG + "x",
+    ],
+    ids=lambda line: repr(line[:8]),
+)
+def test_a_hostile_line_is_read_in_one_pass(line):
+    """No line makes the reader start over at each of its characters."""
+    assert timeit.timeit(lambda: parse(f"{line}\n"), number=1) < MOST_S

@@ -1,5 +1,6 @@
 """I8: one key, one arm."""
 
+import os
 import subprocess
 import sys
 
@@ -57,7 +58,8 @@ def test_i8_the_arms_are_the_same_in_every_process():
     one, other = (
         subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
         ).stdout.strip()
         for seed in ("1", "2")
     )  # fmt: skip

@@ -56,6 +56,23 @@ def test_a_refusal_is_a_429_with_the_time_until_a_token():
     assert policy({}).admitted
 
 
+def test_a_caller_that_spent_a_burst_waits_for_one_token_only():
+    """The wait is until the next request fits, not until the bucket is full."""
+    policy, _ = limited(rate_per_s=0.5, burst=5)
+    assert admitted(policy, 5) == 5
+    assert policy({}).estimate_ms == 2000
+
+
+def test_a_rate_that_is_no_whole_number_of_nanoseconds_is_rounded_down():
+    """Three a second is never a hair more than three a second."""
+    policy, clock = limited(rate_per_s=3.0, burst=1)
+    assert policy({}).admitted
+    clock.advance(0.333_333_333)
+    assert not policy({}).admitted
+    clock.advance(0.000_000_001)
+    assert policy({}).admitted
+
+
 def test_a_wait_past_the_cap_says_that_retrying_will_not_help():
     """A bucket of one an hour is a quota: no, rather than come back in a minute."""
     policy, _ = limited(rate_per_s=1 / 3600, burst=1)
@@ -175,6 +192,19 @@ def test_tenants_that_come_and_go_leave_nothing_behind():
         clock.advance(0.1)
         most = max(most, len(policy._full_at_ns))
     assert most < 20
+
+
+def test_a_bucket_that_is_slow_to_fill_does_not_keep_the_others():
+    """Each is looked at in its turn, whoever came first."""
+    policy, clock = limited(rate_per_s=1.0, burst=50)
+    for name in ("first", "second", "third"):
+        assert admitted(policy, 50, tenant=name) == 50
+    for n in range(20):
+        policy({}, tenant=f"short-{n}")
+    clock.advance(2.0)
+    for _ in range(20):
+        policy({}, tenant="first")
+    assert set(policy._full_at_ns) == {"first", "second", "third"}
 
 
 def test_threads_together_get_no_more_than_the_burst():

@@ -132,6 +132,25 @@ def test_each_class_is_judged_by_its_own_bounds(reported):
     assert paid.slo == "chat: ttft_ms 300; batch: ttft_ms 9000"
 
 
+def test_processes_keep_their_own_classes_and_outcomes(reported):
+    """Two processes met the classes in another order; each is judged as its own."""
+    slo = {"chat": {"ttft_ms": 300}, "batch": {"ttft_ms": 9000}}
+    paid = reported(
+        header(slo=slo),
+        kv(1, 0.5, facts={"slo_class": "chat"}),
+        kv(2, 0.5, facts={"slo_class": "batch"}),
+        header(slo=slo, run="other"),
+        kv(1, 0.5, run="other", facts={"slo_class": "batch"}),
+        kv(2, 0.95, run="other", facts={"slo_class": "chat"}),
+        kv(3, 0.5, run="other", facts={"slo_class": "chat"}),
+        outcome(1, run="other", ttft_ms=400),
+        outcome(3, run="other", ttft_ms=200),
+    ).cost
+    assert (paid.goodput.n, paid.goodput.of) == (2, 5)
+    assert paid.refused_but_served == 0
+    assert (paid.reported.n, paid.reported.of) == (2, 4)
+
+
 def test_outcomes_that_never_came_make_goodput_a_lower_bound(reported):
     """One of two let in has no outcome: goodput is at least 0.5."""
     paid = reported(header(), kv(1, 0.5), kv(2, 0.5), outcome(1)).cost

@@ -180,6 +180,14 @@ def test_shadow_that_would_not_have_fired_says_how_far_it_stayed(found):
     assert "0.4 away" in says
 
 
+def test_a_split_that_governed_nobody_is_shadow(found):
+    """A small share of few requests may be none: then nothing was enforced either."""
+    free = {"enforced": False, "admitted": True, "status": 200}
+    word, says = found(header(enforce=0.01), kv(1, 0.95, **free), kv(2, 0.5, **free))
+    assert word == "SHADOW"
+    assert "Nothing was enforced (enforce=0.01)" in says
+
+
 def test_an_outcome_for_a_refused_request_marks_the_run_shadow(found):
     """The host ignored the verdict, whatever it declared."""
     lines = [*many(3), kv(4, 0.95), outcome(4, admitted=False)]

@@ -129,3 +129,19 @@ def test_blind_decisions_are_not_in_a_gate(gates):
     )
     gate = found["kv_pressure"]
     assert (gate.asked, gate.held, gate.unknown, gate.completed) == (199, 0, 1, 0)
+
+
+def test_each_value_stays_with_its_decision(gates):
+    """A signal that some lines lack, next to blind ones, is completed line by line."""
+    blind = {"blind": "signal_absent", "reason": "signal_absent"}
+    found, run = gates(
+        *(dual(seq, 0.95, 3) for seq in range(1, 200)),
+        kv(200, 0.2),
+        {**decision(201, signals={"queue_depth": 60}), **blind},
+        kv(202, 0.95, signals={"queue_depth": 7}),
+        dual(203, 0.95, 40),
+    )
+    queue = found["queue_depth"]
+    assert (queue.asked, queue.held) == (200, 1)
+    assert (queue.completed, queue.completed_held) == (1, 0)
+    assert (run.together.n, run.together.of) == (1, 201)

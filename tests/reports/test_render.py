@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.reports.byhand import header, jsonl, kv
+from tests.reports.byhand import header, jsonl, kv, outcome
 from tests.reports.examples import ALL
 
-from admitperf.reports import render
+from admitperf.reports import render, wording
 from admitperf.reports.report import report
 
 SECTIONS = (
@@ -137,3 +137,27 @@ def test_few_samples_are_said_not_shown(page):
 def test_a_damaged_line_is_named_by_file_and_number(page):
     """The reader can go and look."""
     assert "few.jsonl:7 not JSON" in page("few")
+
+
+def test_goodput_that_could_be_higher_says_at_least(write):
+    """An outcome that never came is not a proof that it was bad."""
+    lines = (header(), kv(1, 0.5), kv(2, 0.5), outcome(1))
+    text = render.text(report([write(*lines)]))
+    assert "at least 0.500 = 1 of 2 attempts offered" in text
+    assert "1 let in have no outcome and count as not met." in text
+    assert "at least" not in render.text(report([write(*lines, outcome(2))]))
+
+
+@pytest.mark.parametrize(
+    ("n", "of", "shown"),
+    [
+        (0, 9, "0.0 %"),
+        (1, 9999, "<0.1 %"),
+        (9998, 9999, ">99.9 %"),
+        (9, 9, "100.0 %"),
+        (0, 0, "--"),
+    ],
+)
+def test_only_none_is_zero_and_only_all_is_a_hundred(n, of, shown):
+    """One of ten thousand is not rounded away."""
+    assert wording.percent(n, of) == shown

@@ -26,6 +26,7 @@ class Server:
         self._thread.start()
 
     def _serve(self):
+        """Answer one connection after the other until the socket is closed."""
         while True:
             try:
                 connection, _ = self._socket.accept()
@@ -41,6 +42,7 @@ class Server:
                 connection.close()
 
     def _talk(self, connection):
+        """Read one request, keep it, and send its answer."""
         request = b""
         while b"\r\n\r\n" not in request:
             piece = connection.recv(65536)

@@ -105,3 +105,10 @@ def test_a_token_goes_before_what_stands_in_the_address():
 def test_a_redirect_is_read_from_where_it_came(location, shown):
     """Relative, without a scheme, or whole."""
     assert Address.of("h:8000").joined(location).shown == shown
+
+
+def test_user_information_stays_where_it_was_given():
+    """A redirect on the same host keeps it, one that leads elsewhere does not."""
+    address = Address.of("http://user:pw@h:8000/metrics")
+    assert address.joined("/metrics/").credentials == "user:pw"
+    assert address.joined("http://h:9000/metrics").credentials == ""

@@ -152,7 +152,8 @@ def test_dripping_bytes_end_at_the_timeout(serve, head):
 
     def answer(_):
         yield head
-        while not server.stopped.wait(0.02):
+        for _ in range(200):
+            server.stopped.wait(0.02)
             yield b"x"
 
     server = serve(answer)

@@ -14,7 +14,7 @@ from admitperf.core.notice import say
 from admitperf.core.resolver import Event
 from admitperf.core.settings import Settings
 from admitperf.core.signal import Signal
-from admitperf.core.snapshot import AbsentSignal, Snapshot
+from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
 from admitperf.core.view import View
 
@@ -33,6 +33,7 @@ class Blindness:
     Attributes:
         owed: good readings needed before it sees again; 0 = it sees.
         held: the last view a decision was made on with open eyes.
+        noted: the same, None once it was blind since.
     """
 
     def __init__(
@@ -43,13 +44,21 @@ class Blindness:
         self._ledger = ledger
         self._event = event
         self._blind: str | None = None
+        self._missed: Signal | None = None
         self.owed = 0
         self._seen: deque[int] = deque(maxlen=_SEEN_KEPT)
         self.held: View | None = None
+        self.noted: View | None = None
+        self._held_ns = 0
 
-    def reading(self, view: View) -> None:
-        """Counts a reading towards seeing again."""
-        if self.owed and not view.stale:
+    def reading(self, view: View, now_ns: int) -> None:
+        """Counts a reading towards seeing again.
+
+        A plain mapping that is handed in again is read again.
+        """
+        if view is self.held:
+            self._held_ns = now_ns
+        if self.owed and self._missed not in view.stale:
             self.owed -= 1
 
     def why(
@@ -60,20 +69,27 @@ class Blindness:
             return f"signal_stale: {self.owed} more good readings needed"
         for signal in required:
             if signal not in view.values and snapshot.read_signal(signal) is None:
-                return cause(signal, view)
+                return self._cause(signal, view)
         return None
 
     def failed(self, error: Exception, snapshot: Snapshot, view: View) -> str:
         """Why `decide` failed: a signal that was None, or a fault of its own."""
-        if isinstance(error, AbsentSignal) or snapshot.read_none:
-            return cause(snapshot.read_none[-1], view)
+        if snapshot.read_none:
+            return self._cause(snapshot.read_none[-1], view)
         return f"policy_error: {type(error).__name__}: {error}"[:300]
 
-    def sighted(self, view: View) -> None:
-        """Takes note of a decision made with open eyes."""
-        self.held = view
+    def _cause(self, signal: Signal, view: View) -> str:
+        self._missed = signal
+        return cause(signal, view)
+
+    def sighted(self, view: View, decision: Decision) -> None:
+        """Takes note of a decision made with open eyes, before it is carried out."""
+        if self.held is not view:
+            self.held, self._held_ns = view, view.taken_ns
+        self.noted = view
         if self._ledger.live:
-            self._seen.append(self._ledger.in_flight)
+            one_more = decision.verdict is Verdict.ADMIT
+            self._seen.append(self._ledger.in_flight + one_more)
         if self._blind is not None:
             self._blind = None
             self._event("sighted", {})
@@ -89,15 +105,14 @@ class Blindness:
             again: asks the policy about another view.
         """
         reason, _, detail = why.partition(": ")
+        self.noted = None
         self._say(reason, detail)
         if reason == "signal_stale" and not self.owed:
             self.owed = GOOD_READINGS
         posture = self._settings.on_blind
-        decision = self._held_answer(now_ns, again) if posture == "hold_last" else None
-        if decision is None:
-            decision = Decision(self._posture_verdict(posture))
-        decision.reason, decision.blind = reason, detail
-        decision.retry_after_ms = decision.estimate_ms = None
+        verdict = self._held_verdict(now_ns, again) if posture == "hold_last" else None
+        decision = Decision(verdict or self._posture_verdict(posture), reason)
+        decision.blind = detail
         return decision
 
     def _posture_verdict(self, posture: str) -> Verdict:
@@ -115,17 +130,14 @@ class Blindness:
         ranked = sorted(self._seen)
         return ranked[math.ceil(0.95 * len(ranked)) - 1]
 
-    def _held_answer(
+    def _held_verdict(
         self, now_ns: int, again: Callable[[View], Decision]
-    ) -> Decision | None:
+    ) -> Verdict | None:
         held = self.held
-        if (
-            held is None
-            or now_ns - held.reading.taken_ns > self._settings.hold_last_s * 1e9
-        ):
+        if held is None or now_ns - self._held_ns > self._settings.hold_last_s * 1e9:
             return None
         try:
-            return again(held)
+            return again(held).verdict
         except Exception:  # noqa: BLE001  then the last good reading does not help either
             return None
 

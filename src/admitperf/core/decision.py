@@ -35,6 +35,7 @@ class Decision:
         capped: the estimate is longer than the longest wait sent.
         should_retry: whether trying again can succeed.
         blind: why the policy could not see, or None.
+        said: what a refusing policy said, before waits were computed.
         gates: the comparisons that led here.
     """
 
@@ -49,6 +50,7 @@ class Decision:
     should_retry = True
     blind: str | None = None
     fault: str | None = None
+    said: tuple[Verdict, str | None, float | None, float | None] | None = None
     gates: tuple[Gate, ...] = ()
 
     def __init__(

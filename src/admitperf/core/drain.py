@@ -25,14 +25,25 @@ class Drain:
 
     def watch(self, value: float, now_ns: int) -> None:
         """Takes the quantity's value at a time; what it fell by drained."""
-        if self._value is not None and value < self._value:
-            self.fell(self._value - value, now_ns)
-        self._value = value
-        self._start(now_ns)
+        last, self._value = self._value, value
+        if last is None or value > last:
+            self.begin(now_ns)
+        elif value < last:
+            self.fell(last - value, now_ns)
+
+    def begin(self, now_ns: int) -> None:
+        """There is more to drain from now on: until now, "nothing fell" said nothing.
+
+        A burst after a quiet time is not an engine that stands still.
+        """
+        self._forget(now_ns)
+        if not self._falls:
+            self._since_ns = now_ns
 
     def fell(self, amount: float, now_ns: int) -> None:
         """Takes an amount that drained at a time."""
-        self._start(now_ns)
+        if self._since_ns is None:
+            self._since_ns = now_ns
         self._falls.append((now_ns, amount))
         self._forget(now_ns)
 
@@ -45,10 +56,6 @@ class Drain:
         if watched_s < MEASURED_AFTER_S:
             return None
         return sum(amount for _, amount in self._falls) / min(watched_s, WINDOW_S)
-
-    def _start(self, now_ns: int) -> None:
-        if self._since_ns is None:
-            self._since_ns = now_ns
 
     def _forget(self, now_ns: int) -> None:
         oldest_ns = now_ns - int(WINDOW_S * 1e9)

@@ -7,6 +7,7 @@ from admitperf.core.decision import Decision
 from admitperf.core.drain import Drain
 from admitperf.core.gate import Gate
 from admitperf.core.ledger import Ledger
+from admitperf.core.outcome import milliseconds
 from admitperf.core.reasons import SIGNAL_OF, Reason
 from admitperf.core.signal import Signal
 from admitperf.core.signals import ALL
@@ -46,9 +47,12 @@ class Estimator:
         deadline becomes a reject with the true estimate.
         """
         d.status, d.fault, d.should_retry = reason.status, reason.fault, reason.retry
-        given = _milliseconds(d.retry_after_ms)
+        given = milliseconds(d.retry_after_ms)
         if given is not None:
+            d.retry_after_ms = int(given) if given.is_integer() else given
             d.estimate_ms, d.wait = d.retry_after_ms, "policy"
+            if reason.fault == "caller" and given > self._cap_s * 1000:
+                d.should_retry = False
             return
         u = unit_interval(d.request_id)
         wait = self._wait(d, reason, snapshot)
@@ -88,7 +92,7 @@ class Estimator:
             return NO_WAIT
         if reason.fault == "instrument" and reason.least_s is not None:
             return Wait(math.ceil(reason.least_s * 1000), "fixed")
-        own = _milliseconds(d.estimate_ms)
+        own = milliseconds(d.estimate_ms)
         wait = (
             Wait(math.ceil(own), "policy")
             if own is not None
@@ -115,7 +119,10 @@ class Estimator:
             return Wait(None, "measured")
         whole = signal.unit == _UNITS_OF_ONE and gate.op in (">=", "<")
         amount = gate.excess + (1.0 if whole else 0.0)
-        return Wait(max(1, math.ceil(1000 * amount / rate)), "measured")
+        wait_ms = milliseconds(1000 * amount / rate)
+        if wait_ms is None:
+            return Wait(None, "measured")
+        return Wait(max(1, math.ceil(wait_ms)), "measured")
 
     def _session(self, snapshot: Snapshot) -> Wait:
         session = snapshot.request.session
@@ -159,10 +166,3 @@ def _fired(reason: str, gates: Sequence[Gate]) -> Gate | None:
         if gate.name == speaks_of:
             return gate
     return next((gate for gate in reversed(gates) if gate.held), None)
-
-
-def _milliseconds(value: object) -> float | None:
-    """A wait a policy gave; None when it is no finite number from 0 on."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if math.isfinite(value) and value >= 0 else None

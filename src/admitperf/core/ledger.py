@@ -7,7 +7,7 @@ lease.
 """
 
 from collections import OrderedDict, deque
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TypeVar
 
 from admitperf.core.drain import Drain
@@ -16,13 +16,19 @@ from admitperf.core.request import Request
 LEASE_S = 900.0
 """Seconds an entry counts without a sign of life. Origin: the product brief, 4."""
 
-ENTRIES_MOST = 100_000
-"""Entries kept; beyond it the oldest are forgotten. Bounds the memory of a host that
-never reports an outcome to about 50 MB."""
+FORGOTTEN_S = 2 * LEASE_S + 60.0
+"""Seconds without a sign of life after which an entry is forgotten. Plain choice: so
+that of a steady stream whose ends are never reported, more entries are past their lease
+than within it."""
+
+ENTRIES_MOST = 50_000
+"""Entries kept within their lease, and again past it; beyond it the oldest go. Bounds
+the memory of a host that never reports an outcome to about 50 MB."""
 
 EXPIRY_EVERY_NS = 1_000_000_000
 """Leases are looked at once a second: they last 900 s."""
 
+_AT_ONCE = 1000
 _REMEMBERED = 10_000
 _SLACK = 1024
 _COST_SMOOTHING = 0.05
@@ -75,6 +81,7 @@ class Ledger:
 
     def __init__(self, *, reports_outcomes: bool) -> None:
         self._told = reports_outcomes
+        self._silent = False
         self.live = reports_outcomes
         self.opened: dict[str, Entry] = {}
         self._waiting: deque[Entry] = deque()
@@ -97,8 +104,11 @@ class Ledger:
         if self._expired or self._refused:
             self._expired.pop(key, None)
             self._refused.pop(key, None)
-        if len(self.opened) >= ENTRIES_MOST:
-            self._forget_oldest()
+        known = len(self.opened)
+        if not known:
+            self.completions.begin(entry.opened_ns)
+        elif known >= ENTRIES_MOST:
+            self._make_room()
         self.opened[key] = entry
         if entry.request.stream is not False:
             self._waiting.append(entry)
@@ -106,10 +116,14 @@ class Ledger:
                 self._waiting = deque(e for e in self._waiting if e.waits)
         self._count(entry)
 
-    def _forget_oldest(self) -> None:
+    def _make_room(self) -> None:
         """Many at once: taking the first out of a dict one by one is quadratic."""
         for entry in list(islice(self.opened.values(), ENTRIES_MOST // 100)):
-            self._release(entry)
+            self._set_aside(entry)
+        extra = max(0, len(self._expired) - ENTRIES_MOST)
+        for key in list(islice(self._expired, extra)):
+            del self._expired[key]
+        self._judge()
 
     def refuse(self, entry: Entry) -> None:
         """Remembers a refused request, to notice when it is served all the same."""
@@ -122,7 +136,7 @@ class Ledger:
             entry = self._expired.pop(request_id, None)
             if entry is None:
                 return
-            entry.ended = False
+            entry.ended = self._silent = False
             self._count(entry)
         entry.seen_ns = now_ns
         self.opened[request_id] = entry
@@ -145,7 +159,7 @@ class Ledger:
         if entry is None:
             return None
         entry.ended = True
-        self._told = True
+        self._told, self._silent = True, False
         self._judge()
         self.completions.fell(1.0, now_ns)
         self._learn(entry, now_ns)
@@ -157,20 +171,33 @@ class Ledger:
         return request_id in self._closed
 
     def expire(self, now_ns: int) -> None:
-        """Takes entries past their lease out; forgets them another lease later."""
-        lease_ns = int(LEASE_S * 1e9)
-        self.next_expiry_ns = now_ns + EXPIRY_EVERY_NS
-        while self.opened and now_ns - _first(self.opened).seen_ns > lease_ns:
-            entry = _first(self.opened)
-            self._release(entry)
-            self._expired[entry.request_id] = entry
-        while self._expired and now_ns - _first(self._expired).seen_ns > 2 * lease_ns:
-            del self._expired[_first(self._expired).request_id]
+        """Takes entries past their lease out; forgets them another lease later.
+
+        A bounded number of them: the rest is due at once, with the next request.
+        """
+        due = _silent_since(self.opened, now_ns - int(LEASE_S * 1e9))
+        for entry in due:
+            self._set_aside(entry)
+        old = _silent_since(self._expired, now_ns - int(FORGOTTEN_S * 1e9))
+        for entry in old:
+            del self._expired[entry.request_id]
+        more = _AT_ONCE in (len(due), len(old))
+        self.next_expiry_ns = now_ns + (0 if more else EXPIRY_EVERY_NS)
         self._judge()
 
+    def _set_aside(self, entry: Entry) -> None:
+        self._release(entry)
+        self._expired[entry.request_id] = entry
+
     def _judge(self) -> None:
-        known = len(self.opened) + len(self._expired)
-        self.live = self._told and 2 * len(self._expired) <= known
+        """Most of them past their lease: the host fell silent, until it is heard again.
+
+        Without that, it would be believed whenever more requests came in during one
+        lease than in the one before.
+        """
+        if len(self._expired) > len(self.opened):
+            self._silent = True
+        self.live = self._told and not self._silent
 
     @property
     def in_flight(self) -> int:
@@ -245,17 +272,18 @@ class Ledger:
         self._cost = max(0.0, self._cost - entry.cost) if self.opened else 0.0
         if not request.given:
             return
-        held = self._tenants.get(request.tenant or "")
-        if held is not None:
+        tenant, session = request.tenant, request.session
+        if tenant is not None:
+            held = self._tenants[tenant]
             held[0] -= 1
             held[1] -= entry.cost
             if held[0] <= 0:
-                del self._tenants[request.tenant or ""]
-        calls = self._sessions.get(request.session or "")
-        if calls is not None:
-            calls.pop(entry.seq, None)
+                del self._tenants[tenant]
+        if session is not None:
+            calls = self._sessions[session]
+            del calls[entry.seq]
             if not calls:
-                del self._sessions[request.session or ""]
+                del self._sessions[session]
 
     def _learn(self, entry: Entry, now_ns: int) -> None:
         if entry.first_ns is None and entry.request.stream is not False:
@@ -272,8 +300,9 @@ class Ledger:
 _V = TypeVar("_V")
 
 
-def _first(table: dict[str, _V]) -> _V:
-    return next(iter(table.values()))
+def _silent_since(table: dict[str, Entry], then_ns: int) -> list[Entry]:
+    first = islice(table.values(), _AT_ONCE)
+    return list(takewhile(lambda entry: entry.seen_ns < then_ns, first))
 
 
 def _remember(table: OrderedDict[str, _V], key: str, value: _V) -> None:

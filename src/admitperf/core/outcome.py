@@ -1,10 +1,12 @@
 """How a request ended."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import Self
 
 from admitperf.core.request import Request
+
+_MOST = 1 << 53
+"""Largest number that survives a reader with 64-bit floats, digit by digit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Outcome:
 
 
 def milliseconds(value: object) -> float | None:
-    """A duration a host reported; None when it is no finite number from 0 on."""
+    """A duration somebody reported; None when it is no number from 0 to 2^53."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
+    return float(value) if 0 <= value <= _MOST else None

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count(1)
 _OK = 200
+_ADMIT = Verdict.ADMIT
 
 
 class Policy:
@@ -224,19 +225,19 @@ class Policy:
             output_tokens, cached_tokens: tokens; None = not known.
             finish_reason, error: the engine's words.
         """
-        told = Outcome(
-            request_id=request_id,
-            ok=bool(ok),
-            ttft_ms=milliseconds(ttft_ms),
-            max_gap_ms=milliseconds(max_gap_ms),
-            e2e_ms=milliseconds(e2e_ms),
-            output_tokens=_count(output_tokens),
-            cached_tokens=_count(cached_tokens),
-            finish_reason=bounded(finish_reason),
-            error=bounded(error),
-        )
         with self._lock:
             try:
+                told = Outcome(
+                    request_id=request_id,
+                    ok=bool(ok),
+                    ttft_ms=milliseconds(ttft_ms),
+                    max_gap_ms=milliseconds(max_gap_ms),
+                    e2e_ms=milliseconds(e2e_ms),
+                    output_tokens=_count(output_tokens),
+                    cached_tokens=_count(cached_tokens),
+                    finish_reason=bounded(finish_reason),
+                    error=bounded(error),
+                )
                 self._take_outcome(told)
             except Exception as fault:  # noqa: BLE001  nothing in the request path raises
                 self._event(
@@ -287,17 +288,18 @@ class Policy:
         view = raw.views.get(self._number) if type(raw) is Reading else None
         if view is None:
             view = self._view(raw, now_ns)
+            now_ns = self._now_ns  # later, when `observe` asked about another request
         if now_ns > view.good_until_ns:
             view = view.at(now_ns)
         self._gates.clear()
         snapshot = Snapshot(view, request, self.ledger, now_ns, self._gates)
         d = self._rule(snapshot, view)
         if d.seq >= 0:  # a decision object used twice: what it told before must stand
-            d = Decision(d.verdict, d.reason)
+            d = Decision(*d.said) if d.said else Decision(d.verdict, d.reason)
         d.gates = tuple(self._gates)
         self._seq = d.seq = self._seq + 1
         key = self._identify(d, given_id)
-        if d.verdict is not Verdict.ADMIT or self.settings.enforce < 1.0:
+        if d.verdict is not _ADMIT or self.settings.enforce < 1.0:
             self._settle(d, snapshot)
         recorded = self._journal.sink is not None
         derived = snapshot.text() if recorded and (facts or self.ledger.live) else ""
@@ -325,13 +327,13 @@ class Policy:
         if why is None:
             try:
                 decision = self.decide(snapshot)
-                if type(decision) is not Decision or decision.reason is not None:
+                if type(decision) is not Decision or decision.verdict is not _ADMIT:
                     self._check_answer(decision)
             except Exception as error:  # noqa: BLE001  a failing rule makes it blind
                 why = blindness.failed(error, snapshot, view)
             else:
-                if blindness.held is not view or self.ledger.live:
-                    blindness.sighted(view)
+                if blindness.noted is not view or self.ledger.live:
+                    blindness.sighted(view, decision)
                 return decision
         return blindness.answer(
             why, snapshot.now_ns, lambda held: self._again(held, snapshot)
@@ -346,15 +348,19 @@ class Policy:
         if type(decision) is not Decision:
             msg = f"decide returned {decision!r}, not a decision"
             raise TypeError(msg)
-        refused = decision.verdict is not Verdict.ADMIT
+        if not isinstance(decision.verdict, Verdict):
+            msg = f"verdict {decision.verdict!r} is none of {', '.join(Verdict)}"
+            raise TypeError(msg)
+        refused = decision.verdict is not _ADMIT
         if refused and decision.reason not in self._reasons:
             msg = f"reason {decision.reason!r} is not in the table; add it to `reasons`"
             raise TypeError(msg)
         return decision
 
     def _settle(self, d: Decision, snapshot: Snapshot) -> None:
-        refused = d.verdict is not Verdict.ADMIT
+        refused = d.verdict is not _ADMIT
         if refused:
+            d.said = d.verdict, d.reason, d.retry_after_ms, d.estimate_ms
             self._estimator.settle(d, self._reasons[d.reason or ""], snapshot)
         d.enforced = governed(snapshot.request, d.request_id, self.settings.enforce)
         d.admitted = not (refused and d.enforced)
@@ -370,14 +376,17 @@ class Policy:
                 return key
             text = f"{self.name}: request id {key!r} is still open or not usable"
             self._once("id_reused", {"id": key}, text)
-        d.request_id = f"{self._journal.run}-{d.seq}"
-        return d.request_id
+        made = f"{self._journal.run}-{d.seq}"
+        while made in self.ledger.opened:  # a caller who guessed it
+            made += "x"
+        d.request_id = made
+        return made
 
     def _view(self, raw: Reading | Mapping[str, object], now_ns: int) -> View:
         if type(raw) is Reading:
             return self._new_view(raw, now_ns, timed=True)
-        if self._plain_view is not None and raw == self._plain:
-            self._blindness.reading(self._plain_view)
+        if self._plain_view is not None and self._unchanged(raw):
+            self._blindness.reading(self._plain_view, now_ns)
             return self._plain_view
         try:
             reading = Reading(raw, taken_ns=now_ns)  # type: ignore[arg-type]
@@ -387,11 +396,17 @@ class Policy:
         self._plain = reading.raw
         return self._plain_view
 
+    def _unchanged(self, raw: object) -> bool:
+        try:
+            return bool(raw == self._plain)
+        except Exception:  # noqa: BLE001  a mapping that cannot be compared is new
+            return False
+
     def _new_view(self, reading: Reading, now_ns: int, *, timed: bool) -> View:
         view = self._resolver.view(reading, timed=timed)
         reading.views[self._number] = self._latest = view
         self._estimator.watch(view)
-        self._blindness.reading(view.at(now_ns))
+        self._blindness.reading(view.at(now_ns), now_ns)
         if self._observes:
             self._observe(view, NOTHING_KNOWN, None, now_ns)
         return view

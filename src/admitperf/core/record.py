@@ -18,10 +18,10 @@ def strict(value: object) -> object:
 
     Non-finite numbers become None, and what JSON has no word for becomes its text.
     """
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, (int, float)):
+        return _strict_number(value)
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
@@ -36,6 +36,16 @@ def _named(value: object) -> object:
         return strict(str(value))
     except Exception:  # noqa: BLE001  an object that cannot even say what it is
         return f"<{type(value).__name__}>"
+
+
+def _strict_number(value: float) -> float | None:
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+        return int(value)
+    try:
+        plain = float(value)
+    except OverflowError:
+        return None
+    return plain if math.isfinite(plain) else None
 
 
 def dumps(value: object) -> str:
@@ -58,18 +68,18 @@ def raw_texts(raw: Raw) -> dict[str, str]:
 
 def number_text(value: object) -> str | None:
     """A number as JSON; None for what is no number."""
-    if isinstance(value, float):
+    if type(value) is float:
         return number(value)
-    if isinstance(value, bool) or not isinstance(value, int):
+    if type(value) is int and abs(value) < 1 << 63:
+        return repr(value)
+    if value is None or isinstance(value, (bool, str, bytes)):
         return None
-    return repr(value) if abs(value) < 1 << 63 else number(_as_float(value))
-
-
-def _as_float(value: int) -> float:
     try:
-        return float(value)
+        return number(float(value))  # type: ignore[arg-type]
     except OverflowError:
-        return math.inf
+        return "null"
+    except Exception:  # noqa: BLE001  what cannot be a float is no number
+        return None
 
 
 def supplies_text(view: View) -> str:

@@ -123,7 +123,7 @@ def _count(value: object, least: int = 0) -> int | None:
         if not math.isfinite(value) or value != int(value):
             return None
         value = int(value)
-    return value if least <= value <= _TOKENS_MOST else None
+    return int(value) if least <= value <= _TOKENS_MOST else None
 
 
 def _whole(value: object) -> int | None:

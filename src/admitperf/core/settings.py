@@ -10,10 +10,14 @@ from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.errors import ConfigError
 from admitperf.core.reasons import PRESETS
 from admitperf.core.signal import Signal
+from admitperf.core.sink import Sink
 from admitperf.core.slo import parse
 from admitperf.core.source import Source
 
 POSTURES = ("degrade", "admit", "defer", "reject", "hold_last")
+_HIGHEST = 1e9
+"""Largest number a setting may be: thirty years in seconds; infinity is no time."""
+
 RAW_MODES = ("auto", "inline", "reference")
 
 AnySource = str | Source | Callable[[Mapping[str, object]], object]
@@ -77,14 +81,14 @@ class Settings:
             *_number("enforce", self.enforce, low=0.0, high=1.0),
             *_number("hold_last_s", self.hold_last_s, low=0.0),
             *_number("max_defer_s", self.max_defer_s, low=1.0),
-            *_number("log_keep", self.log_keep, low=0),
+            *_whole("log_keep", self.log_keep),
             *(
                 _number("max_age_s", self.max_age_s, low=0.0)
                 if self.max_age_s is not None
                 else ()
             ),
             *(
-                _number("blind_cap", self.blind_cap, low=0)
+                _whole("blind_cap", self.blind_cap)
                 if self.blind_cap is not None
                 else ()
             ),
@@ -95,6 +99,8 @@ class Settings:
             ),
             *_name("experiment", self.experiment),
             *_name("run", self.run),
+            *self._log_faults(),
+            *self._provenance_faults(),
             *self._slo_faults(),
             *self._source_faults(),
         ]
@@ -111,6 +117,16 @@ class Settings:
             return self.log
         return Path("experiments", self.experiment, policy, f"{self.run}.jsonl")
 
+    def _log_faults(self) -> list[str]:
+        if self.log is None or isinstance(self.log, (str, os.PathLike, Sink)):
+            return []
+        return [f"log = {self.log!r} is no path and takes no lines"]
+
+    def _provenance_faults(self) -> list[str]:
+        if isinstance(self.provenance, Mapping):
+            return []
+        return [f"provenance = {self.provenance!r} is no mapping"]
+
     def _slo_faults(self) -> list[str]:
         try:
             parse(self.slo)
@@ -125,7 +141,11 @@ class Settings:
             wrong = [key for key in self.source_table() if not isinstance(key, Signal)]
         except (TypeError, AttributeError) as error:
             return [f"sources: {error}"]
-        return [f"sources: {key!r} is no signal" for key in wrong]
+        single = [key for key, many in self.sources.items() if isinstance(many, str)]
+        return [
+            *(f"sources: {key!r} is no signal" for key in wrong),
+            *(f"sources: {key!r} needs a list of sources, not one" for key in single),
+        ]
 
 
 RESERVED = frozenset(f.name for f in fields(Settings))
@@ -141,13 +161,18 @@ def _one_of(name: str, value: object, known: tuple[str, ...]) -> list[str]:
 
 
 def _number(
-    name: str, value: object, *, low: float, high: float = float("inf")
+    name: str, value: object, *, low: float, high: float = _HIGHEST
 ) -> list[str]:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and low <= value <= high:  # type: ignore[operator]
         return []
-    top = f" to {high:g}" if high != float("inf") else " up"
+    top = f" to {high:g}" if high != _HIGHEST else " up"
     return [f"{name} = {value!r} is no number from {low:g}{top}"]
+
+
+def _whole(name: str, value: object) -> list[str]:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return [] if whole else [f"{name} = {value!r} is no whole number from 0 up"]
 
 
 def _name(name: str, value: object) -> list[str]:

@@ -57,7 +57,7 @@ class SignalValue(float):
 
     def make(self, op: str, bound: float) -> Gate:
         """A comparison not made before on this reading."""
-        if not isinstance(bound, (int, float)):
+        if not hasattr(type(bound), "__float__"):
             msg = f"{self.signal} is compared with {bound!r}, which is no number"
             raise TypeError(msg)
         if len(self._known) >= _KNOWN_KEPT:

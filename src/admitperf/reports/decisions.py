@@ -160,6 +160,7 @@ class Decisions:
                 self.signals_left_out += 1
                 return
             column = self.columns[name] = array("d")
+        _pad(column, self.n)
         column.append(value)
 
     def _gates(self, fields: Fields) -> None:

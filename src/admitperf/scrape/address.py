@@ -2,7 +2,7 @@
 
 import base64
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
@@ -77,16 +77,19 @@ class Address:
         return self.scheme, self.host, self.port
 
     def joined(self, location: str) -> Self:
-        """Where a redirect from here leads.
+        """Where a redirect from here leads, with our credentials only if that is here.
 
         Raises:
             ScrapeError: that is no address of a web server.
         """
         here = f"{self.scheme}://{self._place()}{self.resource}"
         try:
-            return type(self).of(urljoin(here, location))
+            target = type(self).of(urljoin(here, location))
         except ValueError:
             raise _no_address("its host or port cannot be read") from None
+        if target.origin != self.origin or target.credentials:
+            return target
+        return replace(target, credentials=self.credentials)
 
     def authorization(self, token: str | None) -> str | None:
         """The header that shows who asks; None = nobody in particular."""

@@ -70,10 +70,10 @@ def raw_for(wanted: Wanted, level: str) -> Raw:
     """Raw metrics that supply these signals under their own names.
 
     Args:
-        wanted: ledger and request signals of ours are left out: others supply them.
+        wanted: only those of the engine: facts and the ledger supply the others.
         level: "quiet", "middle" or "full".
     """
-    return {s.name: _value(s, level) for s in wanted if s not in FACT_OF and _raw(s)}
+    return {s.name: _value(s, level) for s in wanted if s.origin == "engine"}
 
 
 def facts_for(wanted: Iterable[Signal | str]) -> dict[str, object]:
@@ -82,10 +82,6 @@ def facts_for(wanted: Iterable[Signal | str]) -> dict[str, object]:
     if UNCACHED_TOKENS in wanted:
         named.add("input_tokens")
     return {name: value for name, value in FACTS.items() if name in named}
-
-
-def _raw(signal: Signal) -> bool:
-    return signal.origin not in ("ledger", "request") or signal in ENGINE
 
 
 def _value(signal: Signal, level: str) -> float:
