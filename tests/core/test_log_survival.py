@@ -452,3 +452,16 @@ def test_parameter_that_cannot_be_written_does_not_stop_the_log(tmp_path):
     rows = strict(path)
     assert rows[0]["params"] == {"odd": "<Mute>"}
     assert len(of_kind(rows, "decision")) == 1
+
+
+def test_every_kind_of_line_is_written_whatever_it_carries(tmp_path):
+    """A notice without details stands in the file like any other line."""
+    path = tmp_path / "a.jsonl"
+    with Wall(log=path) as policy:
+        policy({})
+        policy(MANY)
+    rows = strict(path)
+    events = [row["event"] for row in of_kind(rows, "control")]
+    assert events == ["blind", "sighted"]
+    assert len(of_kind(rows, "decision")) == 2
+    assert of_kind(rows, "lost") == []

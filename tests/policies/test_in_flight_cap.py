@@ -187,8 +187,8 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(
             st.just("open"),
-            st.sampled_from([None, "a", "b"]),
-            st.sampled_from([None, "s", "t"]),
+            st.sampled_from([None, "", "a"]),
+            st.sampled_from([None, "", "s"]),
         ),
         st.tuples(st.just("close"), st.integers(0, 30), st.booleans()),
         st.tuples(st.just("again"), st.integers(0, 30), st.none()),
@@ -221,8 +221,8 @@ class Host:
         held = self.open.values()
         return {
             "pool": len(held),
-            "tenant": tenant and sum(t == tenant for t, _ in held),
-            "session": session and sum(s == session for _, s in held),
+            "tenant": None if tenant is None else [t for t, _ in held].count(tenant),
+            "session": None if session is None else [s for _, s in held].count(session),
         }
 
     def expected(self, tenant, session):
@@ -275,6 +275,6 @@ def test_no_order_of_events_gets_past_a_bound_or_leaks_a_place(
     for request_id in list(host.open):
         host.policy.outcome(request_id)
     assert host.policy.ledger.in_flight == 0
-    for name in ("a", "b", "s", "t"):
+    for name in ("", "a", "s"):
         assert host.policy.ledger.tenant_in_flight(name) == 0
         assert host.policy.ledger.session_in_flight(name) == 0

@@ -15,6 +15,7 @@ def configure(
     known: Mapping[str, Declared],
     requires: tuple[object, ...],
     given: Mapping[str, Any],
+    taken: frozenset[str],
 ) -> tuple[Settings, dict[str, object]]:
     """The settings and the parameters.
 
@@ -23,6 +24,7 @@ def configure(
         known: declared parameters; when there are none, any keyword is one.
         requires: what the policy says it requires.
         given: all keywords of the constructor.
+        taken: names of what every policy has, which no parameter may replace.
 
     Raises:
         ConfigError: with every fault.
@@ -35,6 +37,11 @@ def configure(
             f"parameter {name} is a reserved keyword"
             for name in known
             if name in RESERVED
+        ),
+        *(
+            f"parameter {name} is the name of something every policy has"
+            for name in {**known, **own}
+            if name in taken or name.startswith("_")
         ),
         *(
             f"requires {thing!r} is no signal and no fact"

@@ -208,11 +208,15 @@ class Log:
             line = self._next()
             if line is None:
                 break
-            self._t_us, key = _parts(line)
-            if begin:
-                self._begin(out)
-                begin = False
-            self._placed(key, self._t_us, line, out)
+            try:
+                self._t_us, key = _parts(line)
+                if begin:
+                    self._begin(out)
+                    begin = False
+                self._placed(key, self._t_us, line, out)
+            except Exception as error:  # noqa: BLE001  a line that fails is a line lost
+                self._lose(_kind(line))
+                self._why = f"{type(error).__name__}: {error}"[:200]
         if out and not self._file.write("\n".join(out) + "\n"):
             self._complain()
             return False
@@ -283,11 +287,16 @@ def _number(line: str) -> int:
     return int(line[start : line.index(",", start)])
 
 
+def _kind(line: str) -> str:
+    """The kind of a line that could not be written."""
+    return next((kind for kind in _KINDS if f'"k":"{kind}"' in line[:24]), "control")
+
+
 def _parts(line: str) -> tuple[str, str]:
     """The `t_us` of a line and the reading it refers to, empty when to none."""
-    _, _, _, t_us, reading, _ = line.split(",", 5)
-    key = reading.removeprefix(_READING)
-    return t_us.removeprefix(_T_US), key if key != reading else ""
+    _, _, _, t_us, rest = line.split(",", 4)
+    key = rest[len(_READING) : rest.index(",")] if rest.startswith(_READING) else ""
+    return t_us.removeprefix(_T_US), key
 
 
 _logs: "weakref.WeakSet[Log]" = weakref.WeakSet()

@@ -92,19 +92,17 @@ def declared(cls: type, stop: type) -> dict[str, Declared]:
     """The parameters a class annotates, in order, those of its parents first.
 
     Args:
-        stop: the parent whose own annotations are no parameters.
+        stop: the parent whose own annotations are no parameters, here or redeclared.
     """
-    found: dict[str, Declared] = {}
-    for owner in reversed(cls.__mro__):
-        if owner is stop or not issubclass(owner, stop):
-            continue
-        for name, annotation in _hints(owner).items():
-            if not name.startswith("_") and ClassVar not in (
-                annotation,
-                get_origin(annotation),
-            ):
-                found[name] = _declare(cls, name, annotation)
-    return found
+    return {
+        name: _declare(cls, name, annotation)
+        for owner in reversed(cls.__mro__)
+        if owner is not stop and issubclass(owner, stop)
+        for name, annotation in _hints(owner).items()
+        if not name.startswith("_")
+        and ClassVar not in (annotation, get_origin(annotation))
+        and (name not in vars(stop) or callable(getattr(stop, name)))
+    }
 
 
 def bind(
@@ -135,12 +133,26 @@ def bind(
 
 
 def _hints(owner: type) -> dict[str, Any]:
-    own = get_annotations(owner)
+    """Each annotation by itself: one that cannot be read hides no other."""
+    return {
+        name: _hint(owner, name, annotation)
+        for name, annotation in get_annotations(owner).items()
+    }
+
+
+def _hint(owner: type, name: str, annotation: Any) -> Any:  # noqa: ANN401
+    alone = {"__annotations__": {name: annotation}, "__module__": owner.__module__}
     try:
-        hints = get_type_hints(owner, include_extras=True)
+        hints = get_type_hints(
+            type(owner.__name__, (), alone),
+            None,
+            dict(vars(owner)),
+            include_extras=True,
+        )
     except Exception:  # noqa: BLE001  a name only a type checker knows: no check by type
-        hints = {}
-    return {name: hints.get(name, Any) for name in own}
+        is_class_variable = str(annotation).startswith(("ClassVar", "typing.ClassVar"))
+        return ClassVar if is_class_variable else Any
+    return hints[name]
 
 
 def _declare(cls: type, name: str, annotation: Any) -> Declared:  # noqa: ANN401
@@ -153,7 +165,9 @@ def _declare(cls: type, name: str, annotation: Any) -> Declared:  # noqa: ANN401
 
 def _kinds(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401
     if get_origin(annotation) in (Union, types.UnionType):
-        return tuple(k for part in get_args(annotation) for k in _kinds(part))
+        parts = [p for p in get_args(annotation) if p is not type(None)]
+        kinds = [_kinds(part) for part in parts]
+        return () if () in kinds else tuple(k for some in kinds for k in some)
     return (annotation,) if annotation in (int, float, bool, str) else ()
 
 

@@ -39,7 +39,7 @@ from admitperf.core.reading import Reading
 from admitperf.core.reasons import Reason, table
 from admitperf.core.request import NOTHING_KNOWN, Facts, Request, bounded
 from admitperf.core.resolver import Resolver
-from admitperf.core.settings import RESERVED
+from admitperf.core.settings import RESERVED, Settings
 from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.split import governed
@@ -87,14 +87,26 @@ class Policy:
     reasons: ClassVar[Mapping[str, Reason]] = {}
     """Reasons of its own."""
 
+    settings: Settings
+    """Its reserved keywords."""
+    parameters: Mapping[str, object]
+    """Its parameters, by name."""
+    given: frozenset[str]
+    """The parameters that were not left at their default."""
+    ledger: Ledger
+    """The open requests of this host."""
+
     def __init__(self, **given: Any) -> None:  # noqa: ANN401  checked against the declarations
         where = f"policy {self.name or type(self).__name__}"
         if not self.name:
             raise ConfigError(where, ["the class has no name"])
-        settings, values = configure(where, self.declared(), self.requires, given)
+        taken = frozenset((*dir(Policy), *Policy.__annotations__))
+        settings, values = configure(
+            where, self.declared(), self.requires, given, taken
+        )
         self.settings = settings
-        self.parameters: Mapping[str, object] = values
-        self.given: frozenset[str] = frozenset(given) - RESERVED
+        self.parameters = values
+        self.given = frozenset(given) - RESERVED
         for name, value in values.items():
             setattr(self, name, value)
         self._reasons = table(settings.preset, self.reasons)
@@ -413,10 +425,10 @@ class Policy:
 
     def _take_outcome(self, told: Outcome) -> None:
         now_ns = self._now_ns = self._monotonic_ns()
-        key = bounded(told.request_id) or ""
-        entry = self.ledger.close(key, now_ns)
+        key = bounded(told.request_id)
+        entry = None if key is None else self.ledger.close(key, now_ns)
         if entry is None:
-            known = self.ledger.was_closed(key)
+            known = key is not None and self.ledger.was_closed(key)
             self._event("outcome_repeated" if known else "outcome_unknown", {"id": key})
             return
         self._seq += 1
@@ -435,10 +447,10 @@ class Policy:
                 Snapshot(view, request, self.ledger, now_ns, self._gates), outcome
             )
         except Exception as error:  # noqa: BLE001  a hook must not cost a request
-            text = f"{type(error).__name__}: {error}"[:300]
-            self._once(
-                "observe_failed", {"error": text}, f"{self.name}.observe failed: {text}"
-            )
+            if "observe_failed" not in self._said:
+                text = f"{type(error).__name__}: {error}"[:300]
+                told = f"{self.name}.observe failed: {text}"
+                self._once("observe_failed", {"error": text}, told)
 
     def _event(self, event: str, details: Mapping[str, object]) -> None:
         self._seq += 1
@@ -451,26 +463,32 @@ class Policy:
             say(message)
 
     def _last_resort(self, error: Exception, given_id: object) -> Decision:
-        """When even recording fails: an answer that follows from the posture alone."""
+        """When we fail ourselves: an answer from the posture alone, on the record."""
         text = f"{type(error).__name__}: {error}"[:300]
         say(f"{self.name}: decision failed: {text}")
-        self._event("decision_failed", {"id": str(given_id)[:256], "error": text})
+        now_ns = self._now_ns
+        view = View(0, Reading({}, taken_ns=now_ns), {}, {}, {}, {}, timed=False)
         refuse = self.settings.on_blind in ("reject", "defer")
-        d = Decision(Verdict.REJECT if refuse else Verdict.ADMIT, "policy_error")
+        d = Decision(Verdict.REJECT if refuse else _ADMIT, "policy_error")
         d.blind = text
-        d.request_id = (
-            given_id
-            if isinstance(given_id, str)
-            else f"{self._journal.run}-x{self._seq}"
-        )
-        if refuse and self.settings.enforce > 0:
-            d.admitted, d.status, d.retry_after_ms = False, 503, 1000
+        self._seq = d.seq = self._seq + 1
+        key = self._identify(d, given_id if type(given_id) is str else None)
+        self._settle(d, Snapshot(view, NOTHING_KNOWN, self.ledger, now_ns, []))
+        entry = Entry(d.seq, key, NOTHING_KNOWN, now_ns, d.admitted)
+        (self.ledger.open if d.admitted else self.ledger.refuse)(entry)
+        self._journal.decision(d, key, view, NOTHING_KNOWN, "", now_ns, 0)
         return d
 
     def _after_fork(self) -> None:
-        """A forked child has none of the parent's requests in flight."""
-        self._journal.after_fork()
+        """A forked child has none of the parent's requests in flight.
+
+        It is a run of its own, with numbers, notices and readings of its own.
+        """
+        self._seq = 0
+        self._number = next(_numbers)
+        self._said.clear()
         self._begin()
+        self._journal.after_fork()
 
 
 def _count(value: object) -> int | None:

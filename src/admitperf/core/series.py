@@ -8,7 +8,7 @@ The index of a set of keys is kept, because an engine prints the same keys every
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 
 from admitperf.core.found import Found
@@ -29,11 +29,13 @@ _ENGINE_PREFIXES = ("vllm_", "sglang_", "lmdeploy_", "llamacpp_", "trtllm_")
 _PLANS_KEPT = 32
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]")
 _LABEL = re.compile(
-    r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s=,"{}]+))\s*(?:=\s*"((?:[^"\\]|\\.)*)")?\s*(?:,|$)'
+    r'\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s=,"{}]++))'
+    r'\s*+(?:=\s*+"((?:[^"\\]|\\.)*+)")?\s*+(?:,|$)'
 )
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_COMBINE: dict[str, Callable[[Iterable[float]], float]] = {
+_COMBINE: dict[str, Callable[[Collection[float]], float]] = {
     "sum": math.fsum,
+    "mean": lambda values: math.fsum(values) / len(values),
     "max": max,
     "min": min,
 }
@@ -54,7 +56,13 @@ def parse_labels(text: str) -> Labels:
     (Prometheus 3) is the metric's name and is returned under `__name__`.
     """
     labels: Labels = {}
-    for match in _LABEL.finditer(text):
+    at = 0
+    while at < len(text):
+        match = _LABEL.match(text, at)
+        if match is None:
+            at = _after_comma(text, at)
+            continue
+        at = match.end()
         quoted, plain, value = match.groups()
         name = _unescape(quoted) if quoted is not None else plain
         if value is not None:
@@ -62,6 +70,11 @@ def parse_labels(text: str) -> Labels:
         elif quoted is not None:
             labels["__name__"] = name
     return labels
+
+
+def _after_comma(text: str, at: int) -> int:
+    comma = text.find(",", at)
+    return len(text) if comma < 0 else comma + 1
 
 
 def _unescape(text: str) -> str:
@@ -149,6 +162,8 @@ class Series:
         if not parts:
             return Found(None, {}, tuple(skipped)) if seen else None
         total = _fold(how, parts.values())
+        if math.isinf(total):
+            return Found(None, {}, (*skipped, f"{name} = {total:g}"))
         return Found(total, parts if len(parts) > 1 else {}, tuple(skipped))
 
     def _read(self, name: str) -> list[tuple[Labels, str, float]]:
@@ -182,11 +197,11 @@ def _other_total(name: str) -> str:
     return name.removesuffix("_total") if name.endswith("_total") else name + "_total"
 
 
-def _fold(how: str, values: Iterable[float]) -> float:
-    if how == "mean":
-        listed = list(values)
-        return math.fsum(listed) / len(listed)
-    return _COMBINE[how](values)
+def _fold(how: str, values: Collection[float]) -> float:
+    try:
+        return _COMBINE[how](values)
+    except OverflowError:
+        return math.inf
 
 
 def _number(value: object) -> float | None:

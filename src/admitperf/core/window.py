@@ -3,9 +3,15 @@
 Per series, never on a sum: a restarted rank makes the sum fall while the others rise.
 """
 
+import re
+from collections.abc import Collection
+
 from admitperf.core.series import Labels, Series, Where
 
 SeriesKey = tuple[tuple[str, str], ...]
+
+_PART = re.compile(r"_(total|bucket|count|sum)$")
+"""What a counter's or histogram's series add to the name its `_created` has."""
 
 _RESTART_MARKER = "process_start_time_seconds"
 
@@ -31,25 +37,30 @@ class _Step:
         old = _counters(self.before, name, where)
         if not old:
             return {}
-        restarted = self._restarted(name)
+        new = _counters(self.after, name, where)
+        restarted = self._restarted(name, new)
         return {
             key: value if value < old[key] or key in restarted else value - old[key]
-            for key, value in _counters(self.after, name, where).items()
+            for key, value in new.items()
             if key in old
         }
 
-    def _restarted(self, name: str) -> set[SeriesKey]:
-        base = name.removesuffix("_total")
-        was, now = (
-            _counters(page, f"{base}_created", ()) for page in (self.before, self.after)
-        )
-        restarted = {key for key in now if key in was and now[key] != was[key]}
+    def _restarted(self, name: str, keys: Collection[SeriesKey]) -> set[SeriesKey]:
         start = [
             _counters(page, _RESTART_MARKER, ()) for page in (self.before, self.after)
         ]
         if start[0] and start[1] and start[0] != start[1]:
-            restarted |= set(_counters(self.after, name, ()))
-        return restarted
+            return set(keys)
+        base = _PART.sub("", name)
+        was, now = (
+            _counters(page, f"{base}_created", ()) for page in (self.before, self.after)
+        )
+        newborn = {key for key in now if key in was and now[key] != was[key]}
+        return {
+            key
+            for key in keys
+            if newborn and tuple(pair for pair in key if pair[0] != "le") in newborn
+        }
 
 
 class Window:
