@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.invariants.histories import histories, play, watched
 
-from admitperf.core.request import Facts
+from admitperf.core.facts import Facts
 from admitperf.core.signals import ALL
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.policies.verdicts import TABLE
 
-from admitperf.core.param import REQUIRED
+from admitperf.core.declared import REQUIRED
 from admitperf.core.reasons import DEFAULT, PRESETS, table
 from admitperf.core.signal import Signal
 from admitperf.policies import load

@@ -12,8 +12,8 @@ import click
 
 from admitperf.cli.layout import row, wrapped
 from admitperf.cli.reading import UnreadableInput
+from admitperf.core.declared import REQUIRED, Declared
 from admitperf.core.errors import AdmitPerfError
-from admitperf.core.param import REQUIRED, Declared
 from admitperf.core.policy import Policy
 from admitperf.core.signal import Signal
 from admitperf.policies import GROUP, load

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from admitperf.core.decision import Decision
 from admitperf.core.ledger import Ledger
-from admitperf.core.notice import say
+from admitperf.core.notice import in_words, say
 from admitperf.core.resolver import Event
 from admitperf.core.settings import Settings
 from admitperf.core.signal import Signal
@@ -76,7 +76,7 @@ class Blindness:
         """Why `decide` failed: a signal that was None, or a fault of its own."""
         if snapshot.read_none:
             return self._cause(snapshot.read_none[-1], view)
-        return f"policy_error: {type(error).__name__}: {error}"[:300]
+        return f"policy_error: {in_words(error)}"
 
     def _cause(self, signal: Signal, view: View) -> str:
         self._missed = signal

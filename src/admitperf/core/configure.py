@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from admitperf.core.declared import Declared, bind
 from admitperf.core.errors import ConfigError
-from admitperf.core.param import Declared, bind
 from admitperf.core.request import FACTS
 from admitperf.core.settings import RESERVED, Settings
 from admitperf.core.signal import Signal

@@ -57,3 +57,7 @@ class BadPlugin(AdmitPerfError, TypeError):
 
 class LogError(AdmitPerfError, ValueError):
     """A log cannot be read as one."""
+
+
+class AbsentSignal(AdmitPerfError):
+    """A rule needs a signal that nothing supplies; the policy catches it."""

@@ -16,6 +16,10 @@ from admitperf.core.verdict import Verdict
 from admitperf.core.view import View
 from admitperf.core.wait import DEFAULT_MS, NO_WAIT, Wait, spread_ms, unit_interval
 
+LEAST_MS = 250
+"""Shortest measured wait. Origin: a gateway scrapes each 0.25 s; sooner than that
+nothing new can be known, and a wait of a few milliseconds spreads nobody."""
+
 _UNITS_OF_ONE = "requests"
 _SIGNALS = {signal.name: signal for signal in ALL}
 
@@ -122,7 +126,7 @@ class Estimator:
         wait_ms = milliseconds(1000 * amount / rate)
         if wait_ms is None:
             return Wait(None, "measured")
-        return Wait(max(1, math.ceil(wait_ms)), "measured")
+        return Wait(max(LEAST_MS, math.ceil(wait_ms)), "measured")
 
     def _session(self, snapshot: Snapshot) -> Wait:
         session = snapshot.request.session

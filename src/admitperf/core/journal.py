@@ -8,7 +8,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from admitperf.core.clock import Clock
 from admitperf.core.decision import Decision
 from admitperf.core.log import Log
-from admitperf.core.notice import say
+from admitperf.core.notice import in_words, say
 from admitperf.core.outcome import Outcome
 from admitperf.core.record import dumps, raw_texts, sources_text
 from admitperf.core.request import Request, bounded
@@ -64,7 +64,10 @@ class Journal:
         """A forked child is a run of its own."""
         self.run = new_run()
         if self.sink is not None:
-            self.sink.after_fork(self.run)
+            try:
+                self.sink.after_fork(self.run)
+            except Exception as error:  # noqa: BLE001  the child must start all the same
+                say(f"log cannot follow a fork: {in_words(error)}")
 
     def decision(  # noqa: PLR0913, PLR0917  the parts of one line, for every request
         self,
@@ -102,7 +105,7 @@ class Journal:
         try:
             sink.decision(None if view.inline else view, line)
         except Exception as error:  # noqa: BLE001  a host's sink must not cost a request
-            say(f"log refused a decision: {type(error).__name__}: {error}")
+            say(f"log refused a decision: {in_words(error)}")
 
     def outcome(self, o: Outcome, seq: int, now_ns: int, open_ms: int) -> None:
         """Writes an outcome."""
@@ -147,7 +150,7 @@ class Journal:
             try:
                 self.sink.event(kind, f"{{{head},{members}}}")
             except Exception as error:  # noqa: BLE001  as above
-                say(f"log refused a line: {type(error).__name__}: {error}")
+                say(f"log refused a line: {in_words(error)}")
 
     def _head(self, d: Decision) -> str:
         key = (d.verdict._value_, d.reason, d.admitted, d.enforced)

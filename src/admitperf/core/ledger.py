@@ -11,6 +11,7 @@ from itertools import islice, takewhile
 from typing import TypeVar
 
 from admitperf.core.drain import Drain
+from admitperf.core.entry import Entry
 from admitperf.core.request import Request
 
 LEASE_S = 900.0
@@ -32,33 +33,6 @@ _AT_ONCE = 1000
 _REMEMBERED = 10_000
 _SLACK = 1024
 _COST_SMOOTHING = 0.05
-
-
-class Entry:
-    """One open request."""
-
-    first_ns: int | None = None
-    ended = False
-    cost = 0.0
-
-    def __init__(
-        self,
-        seq: int,
-        request_id: str,
-        request: Request,
-        now_ns: int,
-        admitted: bool,  # noqa: FBT001  by position: made for every request
-    ) -> None:
-        self.seq = seq
-        self.request_id = request_id
-        self.request = request
-        self.opened_ns = self.seen_ns = now_ns
-        self.admitted = admitted
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is in flight without a first token, for all we know."""
-        return not self.ended and self.first_ns is None
 
 
 class Ledger:

@@ -27,23 +27,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 from admitperf.core.blind import Blindness
 from admitperf.core.configure import configure
 from admitperf.core.decision import Decision
+from admitperf.core.declared import Declared, declared
+from admitperf.core.entry import Entry
 from admitperf.core.errors import ConfigError
 from admitperf.core.estimate import Estimator
+from admitperf.core.facts import Facts
 from admitperf.core.header import run_line
 from admitperf.core.journal import Journal
-from admitperf.core.ledger import Entry, Ledger
-from admitperf.core.notice import say
+from admitperf.core.ledger import Ledger
+from admitperf.core.notice import in_words, say
 from admitperf.core.outcome import Outcome, milliseconds
-from admitperf.core.param import Declared, declared
 from admitperf.core.reading import Reading
 from admitperf.core.reasons import Reason, table
-from admitperf.core.request import NOTHING_KNOWN, Facts, Request, bounded
+from admitperf.core.request import NOTHING_KNOWN, Request, bounded
 from admitperf.core.resolver import Resolver
 from admitperf.core.settings import RESERVED, Settings
 from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.split import governed
-from admitperf.core.supply import missing
+from admitperf.core.startup import missing
 from admitperf.core.verdict import Verdict
 from admitperf.core.view import View
 
@@ -252,10 +254,7 @@ class Policy:
                 )
                 self._take_outcome(told)
             except Exception as fault:  # noqa: BLE001  nothing in the request path raises
-                self._event(
-                    "outcome_failed",
-                    {"error": f"{type(fault).__name__}: {fault}"[:300]},
-                )
+                self._event("outcome_failed", {"error": in_words(fault)})
 
     def check(self, reading: Reading | Mapping[str, object]) -> None:
         """Start-up check: whether a first reading supplies what the policy requires.
@@ -448,7 +447,7 @@ class Policy:
             )
         except Exception as error:  # noqa: BLE001  a hook must not cost a request
             if "observe_failed" not in self._said:
-                text = f"{type(error).__name__}: {error}"[:300]
+                text = in_words(error)
                 told = f"{self.name}.observe failed: {text}"
                 self._once("observe_failed", {"error": text}, told)
 
@@ -464,7 +463,7 @@ class Policy:
 
     def _last_resort(self, error: Exception, given_id: object) -> Decision:
         """When we fail ourselves: an answer from the posture alone, on the record."""
-        text = f"{type(error).__name__}: {error}"[:300]
+        text = in_words(error)
         say(f"{self.name}: decision failed: {text}")
         now_ns = self._now_ns
         view = View(0, Reading({}, taken_ns=now_ns), {}, {}, {}, {}, timed=False)

@@ -4,31 +4,10 @@ import math
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from json.encoder import encode_basestring_ascii as quoted
-from typing import TypedDict
 
 _LONGEST_ID = 256
 _TOKENS_MOST = 1 << 53
 """Largest count that survives a reader with 64-bit floats."""
-
-
-class Facts(TypedDict, total=False):
-    """The keywords of `policy(raw_metrics, ...)`."""
-
-    logical_id: str | None
-    attempt: int
-    tenant: str | None
-    session: str | None
-    parent_session: str | None
-    session_final: bool
-    model: str | None
-    slo_class: str | None
-    input_tokens: int | None
-    cached_tokens: int | None
-    max_output_tokens: int | None
-    n: int
-    deadline_s: float | None
-    priority: int
-    stream: bool | None
 
 
 class Request:

@@ -16,8 +16,9 @@ from admitperf.core.reading import Reading
 from admitperf.core.signal import Signal
 from admitperf.core.signals import ALL, KV_PRESSURE, QUEUE_DEPTH, RUNNING
 from admitperf.core.source import Source
+from admitperf.core.supply import Supply
 from admitperf.core.value import SignalValue
-from admitperf.core.view import FOREVER_NS, Supply, View
+from admitperf.core.view import FOREVER_NS, View
 from admitperf.core.window import Window
 
 WINDOW_S = 10.0

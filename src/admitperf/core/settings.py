@@ -20,7 +20,7 @@ _HIGHEST = 1e9
 
 RAW_MODES = ("auto", "inline", "reference")
 
-AnySource = str | Source | Callable[[Mapping[str, object]], object]
+AnySource = str | Source | Callable[[Mapping[str, Any]], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

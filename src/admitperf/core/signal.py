@@ -6,7 +6,7 @@ range is skipped, not clamped.
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from admitperf.core.found import Found
 from admitperf.core.series import Series
@@ -71,7 +71,7 @@ class Signal:
         return self.name.upper()
 
     def add_source(
-        self, source: str | Source | Callable[[Mapping[str, object]], object]
+        self, source: str | Source | Callable[[Mapping[str, Any]], object]
     ) -> Source:
         """Puts a source first, for the whole process, and returns it.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from admitperf.core.errors import AbsentSignal
 from admitperf.core.gate import Gate, number
 from admitperf.core.ledger import Ledger
 from admitperf.core.request import Request
@@ -20,10 +21,6 @@ from admitperf.core.signals import (
 )
 from admitperf.core.value import SignalValue
 from admitperf.core.view import View
-
-
-class AbsentSignal(Exception):  # noqa: N818  caught by the policy, never seen outside
-    """A rule needs a signal that nothing supplies."""
 
 
 class Snapshot:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from admitperf.core.found import Found
 from admitperf.core.series import Series, Where
@@ -41,7 +41,7 @@ class Source:
 
     @classmethod
     def of(
-        cls, source: "str | Source | Callable[[Mapping[str, object]], object]"
+        cls, source: "str | Source | Callable[[Mapping[str, Any]], object]"
     ) -> "Source":
         """A source from what users write: a name, a function of the mapping, a source.
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 
+from admitperf.core.declared import REQUIRED
 from admitperf.core.errors import ConfigError
-from admitperf.core.param import REQUIRED
 from admitperf.core.policy import Policy
 from admitperf.core.signal import Signal
 from admitperf.testing.fake_clock import FakeClock

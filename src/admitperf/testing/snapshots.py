@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Unpack
 
+from admitperf.core.facts import Facts
 from admitperf.core.gate import Gate
 from admitperf.core.ledger import Ledger
 from admitperf.core.reading import Reading
-from admitperf.core.request import Facts, Request
+from admitperf.core.request import Request
 from admitperf.core.resolver import Resolver
 from admitperf.core.signal import Signal
 from admitperf.core.signals import ALL

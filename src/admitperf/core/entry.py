@@ -1,0 +1,30 @@
+"""One open request."""
+
+from admitperf.core.request import Request
+
+
+class Entry:
+    """One open request."""
+
+    first_ns: int | None = None
+    ended = False
+    cost = 0.0
+
+    def __init__(
+        self,
+        seq: int,
+        request_id: str,
+        request: Request,
+        now_ns: int,
+        admitted: bool,  # noqa: FBT001  by position: made for every request
+    ) -> None:
+        self.seq = seq
+        self.request_id = request_id
+        self.request = request
+        self.opened_ns = self.seen_ns = now_ns
+        self.admitted = admitted
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in flight without a first token, for all we know."""
+        return not self.ended and self.first_ns is None
