@@ -33,6 +33,7 @@ from admitperf.core.series import Series
 from admitperf.core.signals import ENGINE, KV_PRESSURE, QUEUE_DEPTH
 from admitperf.core.snapshot import Snapshot
 from admitperf.engines.exposition import parse
+from admitperf.testing import FakeClock
 
 PAGE = Path(__file__).parent.parent / "tests/data/cases/s-met-14/scrape_42k.txt"
 SAME_READING = 5_000
@@ -239,8 +240,9 @@ def collections_by_log(calls: int) -> dict[str, float]:
 
     def count(*, log: bool) -> list[int]:
         with fresh_log() as path:
-            policy = Gates(log=path if log else None)
-            reading = Reading(metrics_303(), age_s=-60.0)
+            # A clock that stands still: what the ledger keeps is the same both times.
+            policy = Gates(log=path if log else None, clock=FakeClock())
+            reading = Reading(metrics_303(), taken_ns=0)
             policy(reading)
             policy.flush()
             before = [generation["collections"] for generation in gc.get_stats()]

@@ -93,11 +93,13 @@ def test_a_number_that_is_missing_counts_as_not_met_and_is_said(reported):
         header(slo=SLO),
         kv(1, 0.5),
         kv(2, 0.5),
+        kv(3, 0.5),
         outcome(1, max_gap_ms=None),
         outcome(2, ttft_ms=900, max_gap_ms=None),
+        outcome(3, ttft_ms=None, max_gap_ms=None),
     ).cost
     assert paid.goodput.n == 0
-    assert paid.unjudged == {"no max_gap_ms": 1}
+    assert paid.unjudged == {"no max_gap_ms": 1, "no ttft_ms": 1}
     assert paid.missed == {"ttft_ms": 1}
     assert paid.at_least
 

@@ -89,6 +89,36 @@ def test_two_processes_in_one_file_do_not_mix(expanded):
     assert raws(out) == [{"a": 2, "b": 1}, {"a": 5, "b": 5}]
 
 
+def test_replicas_change_against_themselves(expanded):
+    """A pool's readings alternate; each is a change against its own replica's last."""
+    out = expanded(
+        header(),
+        reading(1, {"a": 1, "b": 1}, replica="r1"),
+        reading(2, {"a": 5, "b": 5}, replica="r2"),
+        reading(3, {"a": 2}, whole=False, replica="r1"),
+        reading(4, {"b": 6}, whole=False, replica="r2"),
+        decision(1, reading=3, replica="r1"),
+        decision(2, reading=4, replica="r2"),
+        decision(3, reading=1, replica="r1"),
+    )
+    assert raws(out) == [{"a": 2, "b": 1}, {"a": 5, "b": 6}, {"a": 1, "b": 1}]
+
+
+def test_a_run_line_begins_anew(write):
+    """What follows it is whole, so nothing is built on what stood before."""
+    expander = Expander()
+    lines = (
+        header(),
+        reading(1, {"a": 1}),
+        header(),
+        reading(2, {"b": 1}, whole=False),
+        decision(1, reading=2),
+        decision(2, reading=1),
+    )
+    assert raws(expander.expand(LogFile(write(*lines)))) == [None, None]
+    assert expander.dangling == 2
+
+
 def test_every_other_line_is_left_as_it_stands(expanded):
     """Not a byte of it changes, and none is dropped."""
     odd = json.dumps(lost(decision=3), indent=None, separators=(", ", " : "))

@@ -90,9 +90,11 @@ def test_a_file_named_twice_is_read_once(write, tmp_path):
     path = write(header(), kv(1, 0.5))
     link = tmp_path / "link.jsonl"
     link.symlink_to(path)
-    made = report([path, str(link), path])
-    assert made.runs[0].answers.offered == 1
-    assert len(made.files.notices) == 2
+    for paths in ([path, str(link), path], [str(link), path, path]):
+        made = report(paths)
+        assert made.runs[0].answers.offered == 1
+        assert made.files.lines == 2
+        assert len(made.files.notices) == 2
 
 
 def test_a_copied_file_counts_each_record_once(write):

@@ -9,6 +9,9 @@ to end on a busy engine."""
 MEASURED_AFTER_S = 2.0
 """Seconds of watching after which "nothing fell" is a measurement. Plain choice."""
 
+_BIN_NS = 250_000_000
+"""What falls this close together is kept as one: the window has at most 40 entries."""
+
 
 class Drain:
     """Gross decrease per second over the last `WINDOW_S`.
@@ -44,7 +47,11 @@ class Drain:
         """Takes an amount that drained at a time."""
         if self._since_ns is None:
             self._since_ns = now_ns
-        self._falls.append((now_ns, amount))
+        falls = self._falls
+        if falls and now_ns - falls[-1][0] < _BIN_NS:
+            falls[-1] = (falls[-1][0], falls[-1][1] + amount)
+        else:
+            falls.append((now_ns, amount))
         self._forget(now_ns)
 
     def rate_per_s(self, now_ns: int) -> float | None:

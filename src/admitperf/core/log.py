@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from admitperf.core.archive import Archive
-from admitperf.core.clock import SYSTEM, Clock, pause
+from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.logfile import LogFile
 from admitperf.core.notice import say
 from admitperf.core.record import dumps
@@ -44,7 +44,12 @@ REPEAT_S = 60.0
 EXIT_S = 3.0
 """Longest an exiting process waits for the disk, in seconds."""
 
-_SEQ, _T_US, _READING = '"seq":', '"t_us":', '"reading":'
+_READING = '"reading":'
+_NOTHING = '"reading":,'
+_HEAD = 120
+"""Characters within which a line names its kind, run, number, time and reading."""
+
+_LOOK_NS = 50_000_000
 _KINDS = ("decision", "outcome", "control", "reading")
 
 Header = Callable[[int, int], str]
@@ -66,6 +71,9 @@ class _Buffer:
             self.lines.append(line)
             return True
         return False
+
+    def first(self) -> int | None:
+        return _number(self.lines[0]) if self.lines else None
 
     def take(self) -> str:
         line = self.lines.popleft()
@@ -119,6 +127,7 @@ class Log:
         self._closed = False
         self._repeat_at_ns = 0
         self._t_us = "0"
+        self._reference = _NOTHING
 
     def decision(self, view: View | None, line: str) -> None:
         """Takes a decision line.
@@ -189,38 +198,72 @@ class Log:
     def _drain(self) -> bool:
         """Writes everything buffered; False when the disk would not take it."""
         try:
-            while (self._decisions.lines or self._others.lines) and self._write_slice():
-                pause()
+            if self._backlog() and not self._look():
+                return False
+            look_at_ns = self._clock.monotonic_ns() + _LOOK_NS
+            while self._backlog() and self._write_slice():
+                if self._clock.monotonic_ns() >= look_at_ns:
+                    self._look()
+                    look_at_ns += _LOOK_NS
             self._write_lost()
         except Exception as error:  # noqa: BLE001  a log never raises; it counts
             self._why = f"{type(error).__name__}: {error}"[:200]
-        return not (self._decisions.lines or self._others.lines or self._file.pending)
+        return not (self._backlog() or self._file.pending)
+
+    def _look(self) -> bool:
+        """Whether the file is still the one at this path, and takes lines."""
+        if self._file.ready():
+            return True
+        self._complain()
+        return False
 
     def _write_slice(self) -> bool:
-        if not self._file.ready():
-            self._complain()
-            return False
+        lines = self._take(SLICE if self._backlog() < 8 * SLICE else 8 * SLICE)
         out: list[str] = []
-        begin = (
-            self._file.take_fresh() or self._clock.monotonic_ns() >= self._repeat_at_ns
-        )
-        for _ in range(SLICE):
-            line = self._next()
-            if line is None:
-                break
+        now_ns = self._clock.monotonic_ns()
+        if self._file.take_fresh() or now_ns >= self._repeat_at_ns:
+            self._repeat_at_ns = now_ns + int(REPEAT_S * 1e9)
+            self._begin(_t_us(lines[0]), out)
+        for line in lines:
+            if line.find(self._reference, 0, _HEAD) >= 0:
+                out.append(line)
+                continue
             try:
-                self._t_us, key = _parts(line)
-                if begin:
-                    self._begin(out)
-                    begin = False
-                self._placed(key, self._t_us, line, out)
+                self._place(line, out)
             except Exception as error:  # noqa: BLE001  a line that fails is a line lost
                 self._lose(_kind(line))
                 self._why = f"{type(error).__name__}: {error}"[:200]
-        if out and not self._file.write("\n".join(out) + "\n"):
-            self._complain()
-            return False
-        return True
+        self._t_us = _t_us(lines[-1])
+        if self._file.write("\n".join(out) + "\n"):
+            return True
+        self._complain()
+        return False
+
+    def _backlog(self) -> int:
+        return len(self._decisions.lines) + len(self._others.lines)
+
+    def _take(self, most: int) -> list[str]:
+        """The buffered lines with the smallest numbers, in order.
+
+        A line seen in one buffer proves that every smaller number has been put, but
+        only for looks into the other one made after it: hence the second look.
+        """
+        decisions, others = self._decisions, self._others
+        taken: list[str] = []
+        first = other = None
+        while len(taken) < most:
+            first = decisions.first() if first is None else first
+            other = others.first() if other is None else other
+            first = decisions.first() if first is None else first
+            if first is None and other is None:
+                break
+            if other is None or (first is not None and first < other):
+                taken.append(decisions.take())
+                first = None
+            else:
+                taken.append(others.take())
+                other = None
+        return taken
 
     def _complain(self) -> None:
         trouble = self._file.trouble
@@ -230,38 +273,25 @@ class Log:
                 f"log {self.path} cannot be written: {trouble}; what is lost is counted"
             )
 
-    def _begin(self, out: list[str]) -> None:
+    def _begin(self, t_us: str, out: list[str]) -> None:
         """The header, at the time of the line that follows: time never goes back."""
-        out.append(self._header(int(self._t_us), self._clock.wall_ns() // 1000))
-        self._repeat_at_ns = self._clock.monotonic_ns() + int(REPEAT_S * 1e9)
+        out.append(self._header(int(t_us), self._clock.wall_ns() // 1000))
         self._archive.begin()
+        self._reference = _NOTHING
 
-    def _next(self) -> str | None:
-        """The buffered line with the smallest number.
-
-        A line seen in one buffer proves that every smaller number has been put, but
-        only for reads made after it: hence the second look.
-        """
-        decisions, others = self._decisions, self._others
-        first = decisions.lines[0] if decisions.lines else None
-        other = others.lines[0] if others.lines else None
-        if first is None and decisions.lines:
-            first = decisions.lines[0]
-        if first is None:
-            return None if other is None else others.take()
-        if other is None or _number(first) < _number(other):
-            return decisions.take()
-        return others.take()
-
-    def _placed(self, key: str, t_us: str, line: str, out: list[str]) -> None:
+    def _place(self, line: str, out: list[str]) -> None:
         """Puts a line out, behind the reading it refers to."""
+        key = _reading(line)
         if key and not self._archive.holds(key):
-            reading = self._archive.line(key, self._run, t_us, self._epoch_us)
+            reading = self._archive.line(key, self._run, _t_us(line), self._epoch_us)
             if reading is None:
                 self._lose("reading")
                 line = line.replace(f"{_READING}{key},", f"{_READING}null,", 1)
+                key = ""
             else:
                 out.append(reading)
+        if key:
+            self._reference = f"{_READING}{key},"
         out.append(line)
 
     def _write_lost(self) -> None:
@@ -271,7 +301,7 @@ class Log:
         counts = "".join(f',"{kind}":{count}' for kind, count in lost.items())
         out: list[str] = []
         if self._file.take_fresh():
-            self._begin(out)
+            self._begin(self._t_us, out)
         out.append(
             f'{{"k":"lost","run":"{self._run}","t_us":{self._t_us}{counts},'
             f'"why":{dumps(self._why)}}}'
@@ -281,22 +311,28 @@ class Log:
         self._why = "buffer full"
 
 
-def _number(line: str) -> int:
-    """The `seq` of a line; every line starts with k, run, seq and t_us."""
-    start = line.index(_SEQ) + len(_SEQ)
+def _number(line: str, name: str = '"seq":') -> int:
+    """A number near the start of a line: each starts with k, run, seq and t_us."""
+    start = line.index(name) + len(name)
     return int(line[start : line.index(",", start)])
+
+
+def _t_us(line: str) -> str:
+    return str(_number(line, '"t_us":'))
+
+
+def _reading(line: str) -> str:
+    """The reading a line refers to; empty when to none."""
+    start = line.find(_READING, 0, _HEAD)
+    if start < 0 or not line.startswith('{"k":"decision"'):
+        return ""
+    start += len(_READING)
+    return line[start : line.index(",", start)]
 
 
 def _kind(line: str) -> str:
     """The kind of a line that could not be written."""
     return next((kind for kind in _KINDS if f'"k":"{kind}"' in line[:24]), "control")
-
-
-def _parts(line: str) -> tuple[str, str]:
-    """The `t_us` of a line and the reading it refers to, empty when to none."""
-    _, _, _, t_us, rest = line.split(",", 4)
-    key = rest[len(_READING) : rest.index(",")] if rest.startswith(_READING) else ""
-    return t_us.removeprefix(_T_US), key
 
 
 _logs: "weakref.WeakSet[Log]" = weakref.WeakSet()

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from admitperf.reports.lines import Line
 from admitperf.reports.shape import Fields
 
-# How many readings back a decision may refer: threads decide side by side, and a pool
-# takes one reading per replica. Plain choice.
-KEPT_READINGS = 256
+# How many readings back a decision may refer. The writer itself counts on no more of
+# them, and on none from before its last run line.
+KEPT_READINGS = 4096
 
 
 class Expander:
@@ -44,6 +44,8 @@ class Expander:
                 yield self._expanded(line.fields) or line.text
 
     def _expanded(self, fields: Fields) -> str | None:
+        if fields["k"] == "run":
+            self._runs.pop(fields["run"], None)
         if fields["k"] not in ("reading", "decision"):
             return None
         readings = self._runs.setdefault(fields["run"], _Readings())
