@@ -155,6 +155,33 @@ def test_rotation_by_copytruncate_leaves_no_hole(tmp_path):
     assert [row["k"] for row in strict(path)] == ["run", "reading", "decision"]
 
 
+def wait_for_packing() -> None:
+    """Waits until nothing is being gzipped."""
+    for thread in threading.enumerate():
+        if thread.name == "admitperf-gzip":
+            thread.join(20)
+
+
+def test_rotation_while_packing_loses_nothing(tmp_path):
+    """However fast it rotates, kept files hold every line of the last ones."""
+    path = tmp_path / "a.jsonl"
+    policy = Wall(log=path, log_max_mb=0.01, log_keep=100)
+    for i in range(30):
+        for j in range(20):
+            policy(MANY, request_id=f"{i}-{j}")
+        assert policy.flush()
+    policy.close()
+    wait_for_packing()
+    ids: list[str] = []
+    for file in tmp_path.iterdir():
+        opened = gzip.open(file, "rt") if file.suffix == ".gz" else file.open()
+        with opened as text:
+            ids += [
+                row["id"] for row in map(json.loads, text) if row["k"] == "decision"
+            ]
+    assert len(ids) == len(set(ids)) == 600
+
+
 def test_built_in_rotation_keeps_and_packs(tmp_path):
     """`log_max_mb` and `log_keep`: the newest old file plain, older ones gzipped."""
     path = tmp_path / "a.jsonl"
@@ -163,10 +190,9 @@ def test_built_in_rotation_keeps_and_packs(tmp_path):
         for j in range(20):
             policy(MANY, request_id=f"{i}-{j}")
         assert policy.flush()
+        wait_for_packing()
     policy.close()
-    for thread in threading.enumerate():
-        if thread.name.startswith("admitperf-gzip"):
-            thread.join(20)
+    wait_for_packing()
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names == ["a.jsonl", "a.jsonl.1", "a.jsonl.2.gz", "a.jsonl.3.gz"]
     with gzip.open(tmp_path / "a.jsonl.2.gz", "rt") as packed:

@@ -1,7 +1,7 @@
 """The run line: everything a reader needs to know about a run once."""
 
 import os
-import platform
+import sys
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ def run_line(policy: "Policy", run: str, t_us: int, wall_us: int) -> dict[str, o
         "wall_us": wall_us,
         "pid": os.getpid(),
         "version": __version__,
-        "python": platform.python_version(),
+        "python": sys.version.partition(" ")[0],
         **rule,
         "provenance": _provenance(policy),
         "experiment": s.experiment,

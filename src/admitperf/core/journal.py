@@ -1,13 +1,11 @@
 """Turns what happened into log lines. Written for speed: one f-string a decision."""
 
 import os
-from base64 import b32encode
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii as quoted
 
 from admitperf.core.clock import Clock
 from admitperf.core.decision import Decision
-from admitperf.core.log import Log
 from admitperf.core.notice import in_words, say
 from admitperf.core.outcome import Outcome
 from admitperf.core.record import dumps, raw_texts, sources_text
@@ -46,6 +44,9 @@ class Journal:
     def _open(self, log: object, settings: Settings) -> Sink | None:
         if log is None or isinstance(log, Sink):
             return log
+        # Only with a log: it brings threads and paths, a third of the import time.
+        from admitperf.core.log import Log  # noqa: PLC0415
+
         return Log(
             os.fspath(log),  # type: ignore[call-overload]
             header=self.header_text,
@@ -193,7 +194,7 @@ class Journal:
 
 def new_run() -> str:
     """A short id, unique for a policy in a process."""
-    return b32encode(os.urandom(5)).decode().lower()
+    return os.urandom(5).hex()
 
 
 def _flag(value: object) -> str:

@@ -117,6 +117,8 @@ class Ledger:
         if entry.first_ns is None:
             entry.first_ns = now_ns
             self._first_tokens += 1
+        if not self.live:
+            self._judge()
 
     def close(self, request_id: str, now_ns: int) -> Entry | None:
         """Takes a request out and returns its entry; None when it is not known.

@@ -43,6 +43,7 @@ class LogFile:
         self._fd: int | None = None
         self._size = 0
         self._fresh = False
+        self._packing: threading.Thread | None = None
         self.pending = b""
         self.trouble = ""
 
@@ -141,6 +142,8 @@ class LogFile:
     def _rotate_when_due(self) -> None:
         if self._fd is None or self._max_bytes is None or self.pending:
             return
+        if self._packing is not None and self._packing.is_alive():
+            return  # what is being packed must keep its name
         if os.fstat(self._fd).st_size < self._max_bytes:
             return
         if fcntl is not None:
@@ -167,11 +170,11 @@ class LogFile:
             self.path.replace(self._numbered(1))
         else:
             self.path.unlink(missing_ok=True)
-        second = self._numbered(2)
-        if second.exists():
-            threading.Thread(
-                target=compress, args=(second,), name="admitperf-gzip", daemon=True
-            ).start()
+        plain = [self._numbered(n) for n in range(2, self._keep + 1)]
+        self._packing = threading.Thread(
+            target=pack, args=(plain,), name="admitperf-gzip", daemon=True
+        )
+        self._packing.start()
 
     def _numbered(self, n: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{n}")
@@ -187,14 +190,18 @@ def _ends_torn(fd: int, size: int) -> bool:
         return False
 
 
-def compress(path: Path) -> None:
-    """Replaces a finished file by its gzip; leaves it alone when that fails."""
+def pack(paths: list[Path]) -> None:
+    """Replaces finished files by their gzip; leaves one alone when that fails."""
     import gzip  # noqa: PLC0415  only where logs rotate
     import shutil  # noqa: PLC0415
 
-    part, done = Path(f"{path}.gz.part"), Path(f"{path}.gz")
-    with suppress(OSError):
-        with path.open("rb") as plain, gzip.open(part, "wb", compresslevel=1) as packed:
-            shutil.copyfileobj(plain, packed, 1 << 20)
-        part.replace(done)
-        path.unlink(missing_ok=True)
+    for path in paths:
+        part = Path(f"{path}.gz.part")
+        with suppress(OSError), path.open("rb") as plain:
+            with gzip.open(part, "wb", compresslevel=1) as packed:
+                shutil.copyfileobj(plain, packed, 1 << 20)
+            # Another process may have moved it on meanwhile: then its name is not ours.
+            if os.path.samestat(os.fstat(plain.fileno()), path.stat()):
+                part.replace(f"{path}.gz")
+                path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)

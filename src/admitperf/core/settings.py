@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from admitperf.core.clock import SYSTEM, Clock
@@ -115,7 +114,7 @@ class Settings:
         """Where the log goes: `log`, else what experiment and run say, else None."""
         if self.log is not None or not (self.experiment and self.run):
             return self.log
-        return Path("experiments", self.experiment, policy, f"{self.run}.jsonl")
+        return f"experiments/{self.experiment}/{policy}/{self.run}.jsonl"
 
     def _log_faults(self) -> list[str]:
         if self.log is None or isinstance(self.log, (str, os.PathLike, Sink)):
