@@ -43,7 +43,7 @@ class Declared:
 
     def _range_fault(self, value: float) -> str | None:
         p = self.param
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             return f"{self.name} = {value!r} is not finite"
         low = p.low is not None and value < p.low
         high = p.high is not None and value > p.high
