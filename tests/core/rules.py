@@ -75,7 +75,7 @@ def strict(text):
     """A line as the strictest reader takes it.
 
     Raises:
-        ValueError: a bare NaN or infinity, a key twice, an integer of more than 64 bits,
+        ValueError: a bare NaN or infinity, a key twice, an integer over 64 bits,
             a lone surrogate, or anything outside ASCII.
     """
     if not text.isascii():

@@ -39,13 +39,12 @@ def test_a_policy_that_requires_nothing_passes_on_nothing():
 
 
 def test_a_missing_signal_is_named_with_what_was_tried_and_what_is_near():
-    """The error says what is missing, which sources were asked, which names look alike,
-    and how to map one."""
+    """It says what is missing, what was asked, what is near and how to map it."""
     with pytest.raises(MissingSignal) as caught:
         needs(KV_PRESSURE).check({"acme_kv_cache_used": 0.4, "unrelated": 1.0})
     error = caught.value
     assert error.signal == "kv_pressure"
-    assert "vllm:kv_cache_usage_perc" in error.tried
+    assert "vllm_kv_cache_usage_perc" in error.tried
     assert error.nearest[0] == "acme_kv_cache_used"
     text = str(error)
     assert "kv_pressure" in text
@@ -97,7 +96,10 @@ def test_a_signal_of_the_request_cannot_be_missing_at_start_up(signal):
         (PREEMPTIONS, {"vllm:num_preemptions_total": 0.0}),
         (
             PREFIX_HIT_RATE,
-            {"vllm:prefix_cache_hits_total": 1.0, "vllm:prefix_cache_queries_total": 2.0},
+            {
+                "vllm:prefix_cache_hits_total": 1.0,
+                "vllm:prefix_cache_queries_total": 2.0,
+            },
         ),
     ],
 )
@@ -115,7 +117,7 @@ def test_the_first_missing_one_is_told_in_the_order_of_requires():
     assert caught.value.signal == "queue_depth"
 
 
-@pytest.mark.parametrize("thing", ["kv_pressure", "tennant", 7, None])
+@pytest.mark.parametrize("thing", ["kv_pressure", "tenants", 7, None])
 def test_what_is_neither_signal_nor_fact_cannot_be_required(thing):
     """A misspelt requirement fails at construction."""
     with pytest.raises(ConfigError, match="requires"):

@@ -71,10 +71,12 @@ SCALARS = (
 )
 ABSURD = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    | st.tuples(inner)
-    | st.frozensets(st.integers(), max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.tuples(inner)
+        | st.frozensets(st.integers(), max_size=2)
+    ),
     max_leaves=5,
 )
 
@@ -236,8 +238,7 @@ def test_a_long_name_is_cut_and_stays_its_own(name, asked):
 )
 @settings(deadline=None, max_examples=150)
 def test_no_fact_of_any_type_or_size_raises_or_breaks_the_log(facts, request_id):
-    """Whatever a host hands over, there is a decision, a strict line, and every fact is
-    either on the line, or noted, or was None."""
+    """There is a strict line, and each fact is on it, or noted, or was None."""
     logging.disable(logging.CRITICAL)
     log = MemoryLog()
     try:

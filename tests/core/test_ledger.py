@@ -1,5 +1,7 @@
 """No outcomes means no ledger, never a full one."""
 
+import itertools
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -25,7 +27,7 @@ from admitperf.testing import FakeClock
 
 LEASE_S = 900.0
 COUNTS = (IN_FLIGHT, TENANT_IN_FLIGHT, SESSION_IN_FLIGHT, TENANT_SHARE, OLDEST_WAIT_S)
-UNKNOWN = dict.fromkeys((signal.name for signal in COUNTS))
+UNKNOWN = dict.fromkeys(signal.name for signal in COUNTS)
 NAMED = {"tenant": "t", "session": "s"}
 
 
@@ -172,8 +174,7 @@ def test_a_new_outcome_makes_them_known_again(watched, seen, clock):
 def test_a_host_that_falls_silent_is_not_believed_for_ever(
     growth, watched, seen, clock
 ):
-    """One outcome and then none for hours, at a steady or a growing rate: unknown, and
-    never a pool that looks full."""
+    """One outcome and then none for hours: unknown, never a pool that looks full."""
     policy = watched()
     policy({}, request_id="only", **NAMED)
     policy.outcome("only")
@@ -223,8 +224,7 @@ def test_refusals_without_end_stay_bounded(clock):
 
 
 def test_leases_that_run_out_together_are_worked_off_in_small_parts(clock):
-    """20,000 leaks do not stop one request for all of them: each call takes a bounded
-    number off, and soon all are gone."""
+    """20,000 leaks do not stop one request for all of them, and soon all are gone."""
     policy = rule(admits, clock=clock, reports_outcomes=True)
     for n in range(20_000):
         policy({}, request_id=f"leak{n}")
@@ -233,7 +233,7 @@ def test_leases_that_run_out_together_are_worked_off_in_small_parts(clock):
     for _ in range(50):
         policy.outcome(policy({}).request_id)
         left.append(policy.ledger.in_flight)
-    steps = [before - after for before, after in zip([20_000, *left], left)]
+    steps = [before - after for before, after in itertools.pairwise([20_000, *left])]
     assert left[-1] == 0
     assert max(steps) <= 2_000
 
@@ -270,7 +270,9 @@ def test_a_request_that_does_not_stream_has_no_first_token_to_wait_for(
     assert [s["oldest_wait_s"] for s in seen] == [0.0, 0.0, 2.0]
 
 
-def test_a_host_that_never_reports_first_tokens_has_no_oldest_wait(watched, seen, clock):
+def test_a_host_that_never_reports_first_tokens_has_no_oldest_wait(
+    watched, seen, clock
+):
     """Where requests end without one, nobody can say who still waits."""
     policy = watched(reports_outcomes=True)
     policy({}, request_id="a")
@@ -320,15 +322,17 @@ def test_an_engine_that_says_its_oldest_wait_is_believed_first(clock, seen):
             0.75,
         ),
         (
-            [{"tenant": "a", "input_tokens": 1000}, {"tenant": "b", "input_tokens": 10}],
+            [
+                {"tenant": "a", "input_tokens": 1000},
+                {"tenant": "b", "input_tokens": 10},
+            ],
             {"tenant": "b", "input_tokens": 990},
             0.5,
         ),
     ],
 )
 def test_a_tenants_share_is_its_part_of_the_open_work(held, asking, share, seen, clock):
-    """Work is tokens where they are known and requests where none is: the part a tenant
-    would hold with this request."""
+    """Work is tokens where they are known and requests where none is."""
     policy = rule(sees(seen, TENANT_SHARE), clock=clock, reports_outcomes=True)
     for facts in held:
         policy({}, **facts)
@@ -352,7 +356,7 @@ def test_a_tenants_share_falls_when_its_work_ends(seen, clock):
 
 
 class Books(RuleBasedStateMachine):
-    """A host that opens, ends, renews and forgets, and a naive model of what is open."""
+    """A host that opens, ends, renews and forgets, and books of what is open."""
 
     ids = Bundle("ids")
 
@@ -361,8 +365,12 @@ class Books(RuleBasedStateMachine):
         """One policy, nothing open."""
         self.clock = FakeClock(start_s=5.0)
         self.seen, self.refuse = [], False
+
+        def decide(policy, metrics):
+            return self._decide(policy, metrics)
+
         self.policy = rule(
-            lambda policy, metrics: self._decide(policy, metrics),
+            decide,
             clock=self.clock,
             reports_outcomes=promised,
             name="books",
@@ -413,8 +421,9 @@ class Books(RuleBasedStateMachine):
         assert d.request_id not in self.open
         if name is not None and name not in self.open:
             assert d.request_id == name
-        self.late.pop(d.request_id, None)
-        self.refused.pop(d.request_id, None)
+        if not refuse:
+            self.late.pop(d.request_id, None)
+            self.refused.pop(d.request_id, None)
         into = self.refused if refuse else self.open
         into[d.request_id] = (tenant, session, self._now())
         return d.request_id
@@ -469,6 +478,4 @@ class Books(RuleBasedStateMachine):
 
 
 BooksTest = Books.TestCase
-BooksTest.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None
-)
+BooksTest.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

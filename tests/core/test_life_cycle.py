@@ -122,8 +122,7 @@ def test_a_refused_request_holds_nothing(clock):
 
 
 def test_what_was_let_in_outside_the_governed_share_holds_its_place(clock, log):
-    """A shadow refusal is started all the same, so it is in flight, and its end says
-    admitted."""
+    """A shadow refusal is started, so it is in flight, and its end says admitted."""
     policy = rule(
         defers("slots"), clock=clock, log=log, enforce=0.0, reports_outcomes=True
     )

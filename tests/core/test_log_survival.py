@@ -64,7 +64,10 @@ def child(
         text=True,
     )
     if wait:
-        process.communicate(timeout=60)
+        try:
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
         assert process.returncode == ends
     return process
 

@@ -90,7 +90,7 @@ def test_a_refused_id_may_be_tried_again(log):
         (b"bytes", "bytes"),
         (b"\xff\xfe", "\ufffd\ufffd"),
         ("ünï", "ünï"),
-        ("quote\"back\\slash\n\0", "quote\"back\\slash\n\0"),
+        ('quote"back\\slash\n\0', 'quote"back\\slash\n\0'),
     ],
 )  # fmt: skip
 def test_an_id_of_another_type_is_taken_as_text(given, expected, log):
@@ -153,7 +153,7 @@ def test_an_end_without_a_usable_id_frees_nobody(log):
 
 
 def test_a_made_id_that_a_caller_guessed_is_not_taken_twice():
-    """Ids chosen by callers are never keys of ours: no slot is lost to a clever name."""
+    """Callers' ids are never keys of ours: no slot is lost to a clever name."""
     policy = rule(admits, reports_outcomes=True)
     run, _, number = policy({}).request_id.rpartition("-")
     guessed = f"{run}-{int(number) + 2}"

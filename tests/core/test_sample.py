@@ -7,7 +7,7 @@ from tests.core.rules import strict, wall
 
 from admitperf.core.signals import KV_PRESSURE, QUEUE_DEPTH
 
-SAMPLE = '''\
+SAMPLE = """\
 from admitperf import Policy
 from admitperf.core.signals import KV_PRESSURE, QUEUE_DEPTH
 
@@ -25,7 +25,7 @@ policy = KvWall(threshold=0.90, max_waiting=32, log="decisions.jsonl")
 d = policy(raw_metrics, request_id=rid)          # raw_metrics: any mapping name -> number
 if not d.admitted: ...                           # d.status, d.reason, d.retry_after_ms, d.verdict
 policy.outcome(rid, ttft_ms=418, ok=True)        # optional; without it there is no goodput
-'''  # noqa: E501  as it is printed
+"""  # noqa: E501  as it is printed
 
 
 @pytest.fixture

@@ -160,8 +160,7 @@ def test_without_an_identity_the_header_says_so(tmp_path):
      (3, "reference", False)],
 )  # fmt: skip
 def test_raw_metrics_stand_on_the_line_up_to_32_entries(n, mode, inline, log):
-    """A small host's log reads line by line; a larger mapping goes by reference, and
-    either form can be forced."""
+    """A small mapping stands on the line, a larger one by reference, as forced."""
     raw = {f"m{i}": float(i) for i in range(n)}
     rule(admits, log=log, raw=mode)(raw)
     (line,) = log.decisions

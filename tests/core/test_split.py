@@ -37,8 +37,7 @@ def arms(policy, **names):
 
 @pytest.mark.parametrize("seed", ["0", "1", "12345"])
 def test_the_arm_of_a_key_is_the_same_in_every_process(seed, root):
-    """Session, logical id and request id are hashed with a key of our own, never with
-    Python's."""
+    """Keys are hashed in our own way, never with Python's."""
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=root,
@@ -92,8 +91,7 @@ def ungoverned(policy):
 def test_outside_the_share_the_verdict_stands_and_the_request_starts(
     decide, verdict, reason, log
 ):
-    """`verdict` and `reason` are what the policy said; `admitted`, `status` and
-    `retry_after_ms` are what to do."""
+    """Verdict and reason are what was said; admitted and status are what to do."""
     d = ungoverned(rule(decide, enforce=0.5, log=log))
     assert (d.verdict, d.reason) == (verdict, reason)
     assert (d.admitted, d.status, d.retry_after_ms) == (True, 200, None)

@@ -38,9 +38,9 @@ def test_i7_holds_for_a_source_of_the_users_own(used):
     def source(metrics):
         return metrics["used"]
 
-    KV_PRESSURE.add_source(source)
+    added = KV_PRESSURE.add_source(source)
     try:
         read = KV_PRESSURE.read({"used": used})
     finally:
-        KV_PRESSURE.remove_source(source)
+        KV_PRESSURE.remove_source(added)
     assert read is None or (read == used and 0.0 <= read <= 1.0)

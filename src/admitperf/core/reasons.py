@@ -94,12 +94,18 @@ def table(preset: str, own: Mapping[str, Reason]) -> dict[str, Reason]:
     faults += [
         f"reason {name!r} needs Reason(status 400-599), got {reason!r}"
         for name, reason in own.items()
-        if not (isinstance(reason, Reason) and 400 <= reason.status <= 599)  # noqa: PLR2004
+        if not (isinstance(reason, Reason) and _refuses(reason.status))
     ]
     if faults:
         raise ConfigError("reasons", faults)
     merged = {**DEFAULT, **own}
-    return {name: replace(r, status=_status(preset, r)) for name, r in merged.items()}
+    return {
+        name: replace(r, status=int(_status(preset, r))) for name, r in merged.items()
+    }
+
+
+def _refuses(status: object) -> bool:
+    return isinstance(status, int) and 400 <= status <= 599  # noqa: PLR2004
 
 
 def _status(preset: str, reason: Reason) -> int:

@@ -66,11 +66,13 @@ class _Memory:
             return Window.EMPTY
         then_ns, before, _ = history[-1]
         seconds = (now_ns - then_ns) / 1e9
-        step = Window.between(before.series, reading.series, seconds)
         whole = Window.EMPTY
         for at_ns, _, earlier in history:
             if at_ns > oldest_ns:
                 whole = whole.then(earlier)
+        if seconds <= 0:  # came late: it says nothing that is not known
+            return whole
+        step = Window.between(before.series, reading.series, seconds)
         if seconds >= STEP_S:
             history.append((now_ns, reading, step))
         return whole.then(step)
