@@ -193,6 +193,22 @@ def test_every_decision_on_one_reading_records_its_own_gates(clock, log):
     assert len(log.decisions[99]["gates"]) == 2
 
 
+def test_a_rule_with_very_many_comparisons_keeps_the_ones_it_ended_on(log):
+    """A line is bounded, and the comparison that decided is the last one made."""
+
+    def decide(policy, metrics):
+        for bound in range(1000):
+            if metrics.at_least(QUEUE_DEPTH, 1000 - bound):
+                return policy.defer("queue_depth")
+        return policy.admit()
+
+    d = rule(decide, log=log)({"queue_depth": 500})
+    assert len(d.gates) == 501
+    gates = log.decisions[0]["gates"]
+    assert gates[-1] == ["queue_depth", 500.0, ">=", 500.0, True]
+    assert len(log.texts[0]) < 4_000
+
+
 def test_gates_do_not_leak_into_the_next_decision(log):
     """A decision holds its own comparisons and no one else's."""
     policy = wall(log=log)

@@ -194,11 +194,11 @@ def test_a_pool_filled_by_leaks_recovers_although_everything_is_refused(cap, clo
     policy = InFlightCap(max_in_flight=cap, clock=clock, reports_outcomes=True)
     for n in range(cap):
         assert policy({}, request_id=f"leak{n}").admitted
-    refused = 0
-    while not policy({}).admitted:
-        refused += 1
+    answers = []
+    for _ in range(100):
+        answers.append(policy({}).admitted)
         clock.advance(10.0)
-    assert 88 <= refused <= 92
+    assert 88 <= answers.index(True) <= 92
 
 
 def test_200_000_opens_without_outcomes_stay_bounded(clock):

@@ -494,3 +494,23 @@ def test_every_kind_of_line_is_written_whatever_it_carries(tmp_path):
     assert events == ["blind", "sighted"]
     assert len(of_kind(rows, "decision")) == 2
     assert of_kind(rows, "lost") == []
+
+
+def test_flush_and_close_come_back_in_time_from_a_disk_that_takes_nothing(tmp_path):
+    """Whoever asks for the lines to be written waits as long as it said, not longer."""
+    pipe = tmp_path / "fifo"
+    os.mkfifo(pipe)
+    code = """
+        import time
+        pipe = os.open(sys.argv[1], os.O_RDWR)
+        policy = Wall(log=sys.argv[1])
+        for i in range(5000):
+            policy(MANY)
+        start = time.monotonic()
+        assert not policy.flush(0.5)
+        policy.close()
+        print(time.monotonic() - start)
+    """
+    process = child(code, pipe, wait=False)
+    told, _ = process.communicate(timeout=60)
+    assert 0.4 < float(told) < 30

@@ -7,6 +7,7 @@ import sys
 import pytest
 from tests.core.rules import admits, defers, rejects, rule
 
+from admitperf.core.signals import KV_PRESSURE
 from admitperf.testing import MemoryLog
 
 # Written down once: they must not change with a host, a restart or a release.
@@ -127,6 +128,19 @@ def test_enforce_one_governs_everybody(log):
         policy = rule(rejects("kv_pressure"), log=log, **given)
         assert not any(policy({}, session=f"s{n}").admitted for n in range(50))
     assert {line["enforced"] for line in log.decisions} == {True}
+
+
+@pytest.mark.parametrize("posture", ["defer", "reject", "degrade"])
+def test_blindness_refuses_nobody_outside_the_share(posture, log):
+    """A posture is a verdict like any other: declared shadow stays shadow."""
+    policy = rule(
+        admits, requires=(KV_PRESSURE,), on_blind=posture, blind_cap=0, enforce=0.0,
+        reports_outcomes=True, log=log,
+    )  # fmt: skip
+    d = policy({})
+    assert (d.admitted, d.status, d.reason) == (True, 200, "signal_absent")
+    assert d.verdict != "admit"
+    assert log.decisions[0]["blind"] == "signal_absent"
 
 
 def test_an_admitted_request_says_which_side_it_is_on():

@@ -7,6 +7,7 @@ import threading
 import pytest
 from tests.core.rules import QUIET, admits, reading, rule
 
+from admitperf.core.clock import pause
 from admitperf.core.signals import IN_FLIGHT, KV_PRESSURE, SESSION_IN_FLIGHT
 
 THREADS = 8
@@ -62,12 +63,12 @@ class Gauge:
 
 
 def capped(cap, **given):
-    """A policy that lets so many in at once."""
+    """A policy that lets so many in at once, and lets others run before it answers."""
 
     def decide(policy, metrics):
-        if metrics.at_least(IN_FLIGHT, cap):
-            return policy.defer("in_flight_cap")
-        return policy.admit()
+        full = metrics.at_least(IN_FLIGHT, cap)
+        pause()
+        return policy.defer("in_flight_cap") if full else policy.admit()
 
     return rule(decide, reports_outcomes=True, **given)
 
@@ -82,6 +83,7 @@ def test_an_in_flight_cap_is_never_passed(log):
             if d.admitted:
                 gauge.enter()
                 policy.first_token(d.request_id)
+                pause()
                 gauge.leave()
                 policy.outcome(d.request_id)
 
@@ -245,9 +247,9 @@ def test_a_session_bound_holds_under_threads():
     """Never two calls of one session at once where one is allowed."""
 
     def decide(policy, metrics):
-        if metrics.at_least(SESSION_IN_FLIGHT, 1):
-            return policy.defer("session_in_flight")
-        return policy.admit()
+        full = metrics.at_least(SESSION_IN_FLIGHT, 1)
+        pause()
+        return policy.defer("session_in_flight") if full else policy.admit()
 
     policy = rule(decide, reports_outcomes=True)
     gauges = [Gauge() for _ in range(3)]
@@ -258,6 +260,7 @@ def test_a_session_bound_holds_under_threads():
             d = policy(QUIET, session=f"s{which}")
             if d.admitted:
                 gauges[which].enter()
+                pause()
                 gauges[which].leave()
                 policy.outcome(d.request_id)
 

@@ -101,6 +101,16 @@ def test_the_gate_that_fired_is_the_reasons_own(clock):
     assert d.estimate_ms == 1000
 
 
+def test_each_replica_drains_by_itself(clock):
+    """A full and an empty engine in turn are no queue that rises and falls."""
+    policy = rule(above(QUEUE_DEPTH, 32), clock=clock)
+    for _ in range(8):
+        full = policy(reading(clock, {"queue_depth": 40}, replica="a"))
+        policy(reading(clock, {"queue_depth": 3}, replica="b"))
+        clock.advance(0.5)
+    assert (full.verdict, full.estimate_ms, full.wait) == ("reject", None, "measured")
+
+
 def test_own_requests_drain_by_the_ends_this_host_saw(clock):
     """Two ends a second at a full pool: the next place is free in half a second."""
     policy = InFlightCap(max_in_flight=4, clock=clock, reports_outcomes=True)
@@ -113,6 +123,21 @@ def test_own_requests_drain_by_the_ends_this_host_saw(clock):
     assert d.reason == "in_flight_cap"
     assert d.estimate_ms == 500
     assert d.wait == "measured"
+
+
+def test_a_callers_bound_drains_by_its_part_of_the_ends(clock):
+    """Of four open two are the caller's: of two ends a second, one is its own."""
+    policy = InFlightCap(
+        max_in_flight=None, max_per_tenant=2, clock=clock, reports_outcomes=True
+    )
+    ids = [policy({}, tenant=t).request_id for t in "abab"]
+    for turn in range(8):
+        clock.advance(0.5)
+        policy.outcome(ids.pop(0))
+        ids.append(policy({}, tenant="ab"[turn % 2]).request_id)
+    d = policy({}, tenant="a")
+    assert (d.reason, d.status) == ("caller_in_flight", 429)
+    assert (d.estimate_ms, d.wait) == (1000, "measured")
 
 
 def test_a_session_waits_until_one_of_its_calls_should_end(clock):

@@ -20,6 +20,7 @@ LEAST_MS = 250
 """Shortest measured wait. Origin: a gateway scrapes each 0.25 s; sooner than that
 nothing new can be known, and a wait of a few milliseconds spreads nobody."""
 
+_REPLICAS_MOST = 1024
 _UNITS_OF_ONE = "requests"
 _SIGNALS = {signal.name: signal for signal in ALL}
 
@@ -34,14 +35,17 @@ class Estimator:
     def __init__(self, ledger: Ledger, cap_s: float) -> None:
         self._ledger = ledger
         self._cap_s = cap_s
-        self._drains: dict[Signal, Drain] = {}
+        self._drains: dict[str | None, dict[Signal, Drain]] = {}
 
     def watch(self, view: View) -> None:
-        """Takes a new reading."""
+        """Takes a new reading: each replica drains by itself."""
+        if len(self._drains) >= _REPLICAS_MOST:
+            self._drains.clear()
+        drains = self._drains.setdefault(view.reading.replica, {})
         for signal, value in view.values.items():
-            drain = self._drains.get(signal)
+            drain = drains.get(signal)
             if drain is None:
-                drain = self._drains[signal] = Drain()
+                drain = drains[signal] = Drain()
             drain.watch(float(value), view.reading.taken_ns)
 
     def settle(self, d: Decision, reason: Reason, snapshot: Snapshot) -> None:
@@ -143,7 +147,7 @@ class Estimator:
         Requests by what this host saw end, everything by what its own readings fell;
         the faster of the two.
         """
-        drain = self._drains.get(signal)
+        drain = self._drains.get(snapshot.replica, {}).get(signal)
         rates = [drain.rate_per_s(snapshot.now_ns) if drain else None]
         if signal.unit == _UNITS_OF_ONE and self._ledger.live:
             ended = self._ledger.completions.rate_per_s(snapshot.now_ns)

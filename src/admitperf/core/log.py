@@ -121,7 +121,9 @@ class Log:
         self._lost = dict.fromkeys(_KINDS, 0)
         self._told = dict.fromkeys(_KINDS, 0)
         self._why = "buffer full"
-        self._io = threading.Lock()
+        self._turn = threading.Condition()
+        self._asked = self._served = 0
+        self._clean = True
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -149,23 +151,26 @@ class Log:
             self._start()
 
     def flush(self, timeout_s: float = EXIT_S) -> bool:
-        """Writes what is buffered; False when that was not possible in time."""
-        if not self._io.acquire(timeout=timeout_s):
-            return False
-        try:
-            return self._drain()
-        finally:
-            self._io.release()
+        """Has the writer write what is buffered.
+
+        The caller never touches the disk: it waits for the writer, no longer than
+        `timeout_s`.
+
+        Returns:
+            False when that was not possible in time.
+        """
+        with self._turn:
+            self._asked += 1
+            asked = self._asked
+            self._start()
+            in_time = self._turn.wait_for(lambda: self._served >= asked, timeout_s)
+            return in_time and self._clean
 
     def close(self, timeout_s: float = EXIT_S) -> None:
         """Writes what is left and lets go of the file. Later lines start it again."""
-        thread, self._closed = self._thread, True
-        self._wake.set()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout_s)
-        if (thread is None or not thread.is_alive()) and self.flush(timeout_s):
-            self._file.close()
-        self._thread, self._closed = None, False
+        if self._thread is not None or self._backlog():
+            self._closed = True
+            self.flush(timeout_s)
 
     def after_fork(self, run: str) -> None:
         """In a forked child: forgets the parent's lines and file; a new run id."""
@@ -177,23 +182,39 @@ class Log:
         self._lost[kind] += 1
 
     def _start(self) -> None:
-        if self._thread is None:
-            # An interpreter that is shutting down starts no thread.
-            with suppress(RuntimeError):
+        with self._turn:
+            if self._thread is None:
                 thread = threading.Thread(
                     target=self._work, name="admitperf-log", daemon=True
                 )
-                thread.start()
-                self._thread = thread
-                _flush_with_multiprocessing()
+                # An interpreter that is shutting down starts no thread.
+                with suppress(RuntimeError):
+                    thread.start()
+                    self._thread = thread
+                    _flush_with_multiprocessing()
         self._wake.set()
 
     def _work(self) -> None:
-        while not self._closed:
+        closed = False
+        while not closed:
             self._wake.wait(FLUSH_S)
             self._wake.clear()
-            with self._io:
-                self._drain()
+            closed, asked = self._closed, self._asked
+            clean = self._drain()
+            if closed:
+                self._end(clean)
+            with self._turn:
+                self._served, self._clean = asked, clean
+                self._turn.notify_all()
+
+    def _end(self, clean: bool) -> None:  # noqa: FBT001
+        """The writer lets go; a line that came meanwhile starts another one."""
+        if clean:
+            self._file.close()
+        with self._turn:
+            self._thread, self._closed = None, False
+            if self._backlog():
+                self._start()
 
     def _drain(self) -> bool:
         """Writes everything buffered; False when the disk would not take it."""

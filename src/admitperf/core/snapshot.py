@@ -59,6 +59,11 @@ class Snapshot:
         """The raw metrics of the reading."""
         return self._view.reading.raw
 
+    @property
+    def replica(self) -> str | None:
+        """The replica the reading describes; None = not known or the only one."""
+        return self._view.reading.replica
+
     def read(self, signal: Signal) -> float | None:
         """The value of a signal in its unit; None when it is not known."""
         return self.read_signal(signal)

@@ -111,6 +111,6 @@ class View:
         if text is None:
             if len(self._told) >= _TOLD_KEPT:
                 self._told.clear()
-            texts = ",".join([gate.text for gate in gates[:_GATES_MOST]])
+            texts = ",".join([gate.text for gate in gates[-_GATES_MOST:]])
             text = self._told[gates] = f'}},"gates":[{texts}],'
         return f'"signals":{{{(self.text + derived)[1:]}{text}'
