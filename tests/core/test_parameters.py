@@ -261,3 +261,12 @@ def test_two_policies_of_a_class_do_not_share_parameters():
     raw = {"kv_pressure": 0.5, "queue_depth": 0}
     assert (one(raw).admitted, other(raw).admitted) == (False, True)
     assert MemoryLog().lines == []
+
+
+@pytest.mark.parametrize(
+    "typo", ["enforced", "on_blnd", "blind_caps", "reports_outcome"]
+)
+def test_a_free_keyword_that_looks_reserved_is_a_fault(typo):
+    """A misspelt shadow switch must not govern live traffic in silence."""
+    with pytest.raises(ConfigError, match="looks like the reserved keyword"):
+        KvWall(threshold=0.9, max_waiting=32, **{typo: 0.0})

@@ -50,7 +50,9 @@ def configure(
         ),
     ]
     values: dict[str, object] = own
-    if known:
+    if not known:
+        faults += [fault for name in own for fault in _misspelt(name)]
+    else:
         try:
             values = bind(where, known, own)
         except ConfigError as error:
@@ -58,3 +60,15 @@ def configure(
     if faults:
         raise ConfigError(where, faults)
     return settings, values
+
+
+def _misspelt(name: str) -> list[str]:
+    """Faults of a free keyword that looks reserved: `enforced=0.0` must not go live."""
+    from difflib import get_close_matches  # noqa: PLC0415  only at set-up
+
+    meant = get_close_matches(name, RESERVED, 1, 0.8)
+    return [
+        f"{name} looks like the reserved keyword {word}; to use it as a parameter, "
+        f"annotate it on the class"
+        for word in meant
+    ]
