@@ -204,6 +204,7 @@ def test_many_tasks_of_one_loop_use_one_policy(log):
     policy, gauge = capped(3, log=log), Gauge()
 
     async def request(n, turn):
+        """One request; whether it was served."""
         d = policy(QUIET, request_id=f"r{n}", session=f"s{n % 4}")
         if not d.admitted:
             return False
@@ -214,6 +215,7 @@ def test_many_tasks_of_one_loop_use_one_policy(log):
         return True
 
     async def main():
+        """Fifty at once."""
         turn = asyncio.Event()
         tasks = [asyncio.create_task(request(n, turn)) for n in range(50)]
         asyncio.get_running_loop().call_soon(turn.set)
