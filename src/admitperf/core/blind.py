@@ -76,6 +76,7 @@ class Blindness:
         """Why `decide` failed: a signal that was None, or a fault of its own."""
         if snapshot.read_none:
             return self._cause(snapshot.read_none[-1], view)
+        self._missed = None
         return f"policy_error: {in_words(error)}"
 
     def _cause(self, signal: Signal, view: View) -> str:
@@ -106,7 +107,8 @@ class Blindness:
         """
         reason, _, detail = why.partition(": ")
         self.noted = None
-        self._say(reason, detail)
+        if self._missed is None or self._missed.origin != "request":
+            self._say(reason, detail)  # a fact that some requests lack is no change
         if reason == "signal_stale" and not self.owed:
             self.owed = GOOD_READINGS
         posture = self._settings.on_blind

@@ -26,6 +26,7 @@ class MissingSignal(AdmitPerfError):
         signal: its name.
         tried: the sources that were asked, in order.
         nearest: the names present that look most like them.
+        also: the other required signals that are not supplied either.
     """
 
     def __init__(
@@ -34,16 +35,20 @@ class MissingSignal(AdmitPerfError):
         tried: Sequence[str] = (),
         nearest: Sequence[str] = (),
         why: str = "",
+        also: Sequence[str] = (),
     ) -> None:
         self.signal = signal
         self.tried = list(tried)
         self.nearest = list(nearest)
+        self.also = list(also)
         parts = [f"{signal} is not supplied" + (f": {why}" if why else "")]
         if tried:
             parts.append("tried " + ", ".join(tried))
         if nearest:
             parts.append("nearest names present: " + ", ".join(nearest))
             parts.append(f'to map one: {signal.upper()}.add_source("{nearest[0]}")')
+        if also:
+            parts.append("also missing: " + ", ".join(also))
         super().__init__("; ".join(parts))
 
 

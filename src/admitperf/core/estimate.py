@@ -10,7 +10,7 @@ from admitperf.core.ledger import Ledger
 from admitperf.core.outcome import milliseconds
 from admitperf.core.reasons import SIGNAL_OF, Reason
 from admitperf.core.signal import Signal
-from admitperf.core.signals import ALL
+from admitperf.core.signals import ALL, OLDEST_WAIT_S, TENANT_IN_FLIGHT, TENANT_SHARE
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
 from admitperf.core.view import View
@@ -125,12 +125,32 @@ class Estimator:
             return Wait(DEFAULT_MS, "default")
         if rate <= 0:
             return Wait(None, "measured")
-        whole = signal.unit == _UNITS_OF_ONE and gate.op in (">=", "<")
-        amount = gate.excess + (1.0 if whole else 0.0)
+        amount = self._amount(signal, gate)
         wait_ms = milliseconds(1000 * amount / rate)
         if wait_ms is None:
             return Wait(None, "measured")
         return Wait(max(LEAST_MS, math.ceil(wait_ms)), "measured")
+
+    def _amount(self, signal: Signal, gate: Gate) -> float:
+        """What has to drain until the gate has room, in the unit of its rate.
+
+        The ledger's own wait and share drain as requests end: by the part of the
+        waiting ones that are too old, and of the open ones that are too many.
+        """
+        if signal is OLDEST_WAIT_S and self._counts(signal):
+            return self._ledger.waiting * gate.excess / (gate.value or 1.0)
+        if signal is TENANT_SHARE:
+            return self._ledger.in_flight * gate.excess
+        whole = signal.unit == _UNITS_OF_ONE and gate.op in (">=", "<")
+        return gate.excess + (1.0 if whole else 0.0)
+
+    def _counts(self, signal: Signal) -> bool:
+        """Whether a signal drains as this host's requests end."""
+        if not self._ledger.live:
+            return False
+        own = signal in (OLDEST_WAIT_S, TENANT_SHARE)
+        read = any(signal in drains for drains in self._drains.values())
+        return signal.unit == _UNITS_OF_ONE or (own and not read)
 
     def _session(self, snapshot: Snapshot) -> Wait:
         session = snapshot.request.session
@@ -149,7 +169,7 @@ class Estimator:
         """
         drain = self._drains.get(snapshot.replica, {}).get(signal)
         rates = [drain.rate_per_s(snapshot.now_ns) if drain else None]
-        if signal.unit == _UNITS_OF_ONE and self._ledger.live:
+        if self._counts(signal):
             ended = self._ledger.completions.rate_per_s(snapshot.now_ns)
             rates.append(ended and ended * self._part(signal, snapshot))
         known = [rate for rate in rates if rate is not None]
@@ -159,7 +179,7 @@ class Estimator:
         """The part of all endings that frees this signal."""
         tenant = snapshot.request.tenant
         if (
-            signal.name != "tenant_in_flight"
+            signal not in (TENANT_IN_FLIGHT, TENANT_SHARE)
             or tenant is None
             or not self._ledger.in_flight
         ):

@@ -68,6 +68,7 @@ class Ledger:
         self._cost = 0.0
         self._mean_cost = 0.0
         self._first_tokens = 0
+        self._started = 0
         self._ended_without_first = 0
         self._service_s: float | None = None
         self.completions = Drain()
@@ -111,12 +112,14 @@ class Ledger:
             if entry is None:
                 return
             entry.ended = self._silent = False
+            self._started += entry.first_ns is not None
             self._count(entry)
         entry.seen_ns = now_ns
         self.opened[request_id] = entry
         if entry.first_ns is None:
             entry.first_ns = now_ns
             self._first_tokens += 1
+            self._started += 1
         if not self.live:
             self._judge()
 
@@ -179,6 +182,11 @@ class Ledger:
     def in_flight(self) -> int:
         """Open requests."""
         return len(self.opened)
+
+    @property
+    def waiting(self) -> int:
+        """Open requests without a first token."""
+        return len(self.opened) - self._started
 
     def tenant_in_flight(self, tenant: str) -> int:
         """Open requests of a tenant."""
@@ -246,6 +254,7 @@ class Ledger:
         entry.ended = True
         self.opened.pop(entry.request_id, None)
         self._cost = max(0.0, self._cost - entry.cost) if self.opened else 0.0
+        self._started -= entry.first_ns is not None
         if not request.given:
             return
         tenant, session = request.tenant, request.session

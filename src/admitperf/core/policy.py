@@ -45,7 +45,7 @@ from admitperf.core.settings import RESERVED, Settings
 from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.split import governed
-from admitperf.core.startup import missing
+from admitperf.core.startup import check
 from admitperf.core.verdict import Verdict
 from admitperf.core.view import View
 
@@ -264,9 +264,7 @@ class Policy:
                 present.
         """
         raw = reading.raw if isinstance(reading, Reading) else reading
-        faults = missing(self._required, raw, self._sources, promised=self.ledger.live)
-        if faults:
-            raise faults[0]
+        check(self._required, raw, self._sources, promised=self.ledger.live)
 
     def flush(self, timeout_s: float = 3.0) -> bool:
         """Writes what the log holds; False when the disk would not take it in time."""

@@ -7,6 +7,7 @@ from admitperf.core.clock import SYSTEM
 from admitperf.core.series import Series
 
 if TYPE_CHECKING:
+    from admitperf.core.signal import Signal
     from admitperf.core.view import View
 
 
@@ -44,3 +45,8 @@ class Reading:
         self.replica = replica
         self.views: dict[int, View] = {}
         """What each policy made of it, by the policy's number; a cache, not a fact."""
+
+    def read_signal(self, signal: "Signal") -> float | None:
+        """What `SIGNAL.read(reading)` calls: a plain float, windows not known."""
+        _, found, _ = signal.find(self.series)
+        return None if found is None else found.value

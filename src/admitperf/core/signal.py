@@ -14,6 +14,7 @@ from admitperf.core.source import Source
 from admitperf.core.window import Window
 
 if TYPE_CHECKING:
+    from admitperf.core.reading import Reading
     from admitperf.core.snapshot import Snapshot
 
 _lock = threading.Lock()
@@ -121,7 +122,9 @@ class Signal:
                 return source, found, notes
         return None, None, notes
 
-    def read(self, metrics: "Snapshot | Mapping[str, object]") -> float | None:
+    def read(
+        self, metrics: "Snapshot | Reading | Mapping[str, object]"
+    ) -> float | None:
         """Its value, in its unit; None when nothing supplies it. Never raises.
 
         Inside `decide` the float remembers its signal, so that comparing it records a

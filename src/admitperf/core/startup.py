@@ -9,43 +9,49 @@ from admitperf.core.source import Source
 from admitperf.core.window import Window
 
 
-def missing(
+def check(
     required: tuple[Signal, ...],
     raw: Mapping[str, object],
     sources: Mapping[Signal, tuple[Source, ...]],
     *,
     promised: bool,
-) -> list[MissingSignal]:
-    """One fault per required signal that a reading cannot supply.
+) -> None:
+    """Whether a reading supplies every required signal.
 
     A windowed signal counts as supplied when its counters are there: they are moved
     on by one step to see.
 
     Args:
         promised: whether outcomes are reported, so that the ledger's signals are known.
+
+    Raises:
+        MissingSignal: for the first one it does not, naming the others.
     """
     series = Series(raw)
     moved = Series({key: _moved(value) for key, value in raw.items()})
     window = Window.between(series, moved, 1.0)
-    faults: list[MissingSignal] = []
-    for signal in required:
-        first = sources.get(signal, ())
-        if signal.find(series, window, first)[0] is not None:
-            continue
-        if signal.origin == "request" or (signal.origin == "ledger" and promised):
-            continue
-        faults.append(_fault(signal, series, first))
-    return faults
+    known = {"request"} | ({"ledger"} if promised else set())
+    absent = [
+        signal
+        for signal in required
+        if signal.origin not in known
+        and signal.find(series, window, sources.get(signal, ()))[0] is None
+    ]
+    if absent:
+        also = [signal.name for signal in absent[1:]]
+        raise _fault(absent[0], series, sources.get(absent[0], ()), also)
 
 
-def _fault(signal: Signal, series: Series, first: tuple[Source, ...]) -> MissingSignal:
+def _fault(
+    signal: Signal, series: Series, first: tuple[Source, ...], also: list[str]
+) -> MissingSignal:
     if signal.origin == "ledger":
         why = (
             "no outcome has been seen; construct the policy with reports_outcomes=True"
         )
-        return MissingSignal(signal.name, why=why)
+        return MissingSignal(signal.name, why=why, also=also)
     tried = [source.name for source in (*first, *signal.sources)]
-    return MissingSignal(signal.name, tried, series.nearest(signal.name))
+    return MissingSignal(signal.name, tried, series.nearest(signal.name), also=also)
 
 
 def _moved(value: object) -> object:
