@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 
 from admitperf import Policy
 from admitperf.core.clock import SYSTEM
+from admitperf.core.errors import AdmitPerfError
 from admitperf.core.reading import Reading
 from admitperf.engines.exposition import parse
 from admitperf.policies import load
@@ -30,11 +32,18 @@ SCRAPE_EVERY_S = 0.25
 
 
 def scrape(engine: str) -> Reading:
-    """Fetch the engine's metrics once."""
+    """Fetch the engine's metrics once.
+
+    Raises:
+        OSError, HTTPException: it did not answer, or not with a page.
+    """
     asked_ns = SYSTEM.monotonic_ns()
     with closing(HTTPConnection(engine, timeout=1.0)) as connection:
         connection.request("GET", "/metrics")
-        page = parse(connection.getresponse().read())
+        reply = connection.getresponse()
+        if reply.status != HTTPStatus.OK:  # an error page is no idle engine
+            raise HTTPException(f"/metrics answers {reply.status}")
+        page = parse(reply.read())
     return Reading(page, taken_ns=asked_ns, interval_s=SCRAPE_EVERY_S)
 
 
@@ -143,7 +152,11 @@ def keep_scraping() -> None:
 
 
 def main() -> None:
-    """Check that the engine supplies what the policy reads, then serve."""
+    """Check that the engine supplies what the policy reads, then serve.
+
+    When it does not, say so in one line and exit with 2: what is decided blind from
+    the first request on is no gateway.
+    """
     parser = argparse.ArgumentParser(description="A worked example of a host.")
     parser.add_argument("--engine", default="http://127.0.0.1:18200")
     parser.add_argument("--port", type=int, default=18300, help="0: any free one")
@@ -152,10 +165,14 @@ def main() -> None:
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ThreadingHTTPServer.request_queue_size = 128  # a burst should reach the policy
-    Gateway.engine = urlsplit(given.engine).netloc
-    Gateway.policy = load("queue_depth")(max_waiting=given.max_waiting, log=given.log)
-    Gateway.reading = scrape(Gateway.engine)
-    Gateway.policy.check(Gateway.reading)
+    Gateway.engine = urlsplit(given.engine).netloc or given.engine
+    bound, log = given.max_waiting, given.log
+    try:
+        Gateway.policy = load("queue_depth")(max_waiting=bound, log=log)
+        Gateway.reading = scrape(Gateway.engine)
+        Gateway.policy.check(Gateway.reading)
+    except (AdmitPerfError, OSError, HTTPException) as error:
+        parser.exit(2, f"gateway_loop: engine {given.engine}: {error}\n")
     threading.Thread(target=keep_scraping, daemon=True).start()
     server = ThreadingHTTPServer(("127.0.0.1", given.port), Gateway)
     print(f"http://127.0.0.1:{server.server_port} -> {given.engine}", flush=True)

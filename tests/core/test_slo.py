@@ -1,83 +1,20 @@
-"""Served on time: what counts, and when nobody can say."""
+"""What may be declared as an objective."""
 
 import pytest
+from tests.core.rules import KvWall
 
 from admitperf import ConfigError
-from admitperf.core.slo import Slo, parse
+from admitperf.core.slo import faults as faults_of
 
 BOTH = {"ttft_ms": 1500, "stall_ms": 500}
 
 
-def met(slo, *, ok=True, ttft_ms=None, max_gap_ms=None, e2e_ms=None):
-    """Whether an answer met the objective of the only class."""
-    return parse(slo)[""].met(
-        ok=ok, ttft_ms=ttft_ms, max_gap_ms=max_gap_ms, e2e_ms=e2e_ms
-    )
-
-
-def test_no_slo_is_no_objective():
-    """Then `ok` alone counts."""
-    assert parse(None) == {}
-    assert parse({}) == {}
-
-
-def test_one_objective_holds_for_every_class():
-    """It stands under the empty name."""
-    assert parse(BOTH) == {"": Slo(ttft_ms=1500.0, stall_ms=500.0)}
-
-
-def test_there_may_be_one_objective_per_class():
-    """A chat and a batch job are judged by their own."""
-    parsed = parse({"chat": BOTH, "batch": {"e2e_ms": 60_000}})
-    assert parsed["chat"].ttft_ms == 1500
-    assert parsed["batch"] == Slo(e2e_ms=60_000.0)
-
-
 @pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        ({"ttft_ms": 1500, "max_gap_ms": 500}, True),
-        ({"ttft_ms": 1500.1, "max_gap_ms": 500}, False),
-        ({"ttft_ms": 1500, "max_gap_ms": 501}, False),
-        ({"ttft_ms": 100, "max_gap_ms": 0}, True),
-        ({"ttft_ms": 100}, None),
-        ({"ttft_ms": 1501}, False),
-        ({"max_gap_ms": 501}, False),
-        ({"max_gap_ms": 10}, None),
-        ({}, None),
-    ],
+    "slo", [None, {}, BOTH, {"chat": BOTH, "batch": {"e2e_ms": 60_000}}]
 )
-def test_an_answer_must_start_on_time_and_never_stall_too_long(told, expected):
-    """Both limits hold, and what was not reported is not known."""
-    assert met(BOTH, **told) is expected
-
-
-@pytest.mark.parametrize("told", [{}, {"ttft_ms": 1, "max_gap_ms": 1}, {"e2e_ms": 1}])
-def test_an_answer_that_did_not_end_properly_met_nothing(told):
-    """However fast it failed."""
-    assert met(BOTH, ok=False, **told) is False
-
-
-@pytest.mark.parametrize(
-    ("slo", "e2e_ms", "expected"),
-    [
-        ({"e2e_ms": 5000}, 5000, True),
-        ({"e2e_ms": 5000}, 5001, False),
-        ({"e2e_ms": 5000}, None, None),
-        ({**BOTH, "e2e_ms": 5000}, 4000, True),
-        ({**BOTH, "e2e_ms": 5000}, 6000, False),
-        (BOTH, 1400, True),
-        (BOTH, 1600, False),
-    ],
-)
-def test_an_answer_that_was_not_streamed_is_judged_by_its_end(slo, e2e_ms, expected):
-    """All of it comes at once: its end is its first token."""
-    assert met(slo, e2e_ms=e2e_ms) is expected
-
-
-def test_a_limit_that_was_not_set_does_not_count():
-    """With only a first-token limit a stall is no miss."""
-    assert met({"ttft_ms": 1500}, ttft_ms=100, max_gap_ms=10**6) is True
+def test_an_objective_is_one_set_of_limits_or_one_per_class(slo):
+    """Both forms are taken as they are."""
+    assert faults_of(slo) == []
 
 
 @pytest.mark.parametrize(
@@ -94,5 +31,5 @@ def test_a_limit_that_was_not_set_does_not_count():
 def test_all_faults_of_an_slo_are_told_at_once(slo, faults):
     """Unknown limits, and limits that are no positive numbers."""
     with pytest.raises(ConfigError) as caught:
-        parse(slo)
+        KvWall(slo=slo)
     assert len(caught.value.faults) == faults

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from admitperf.core.clock import SYSTEM, Clock
-from admitperf.core.errors import ConfigError
 from admitperf.core.reasons import PRESETS
 from admitperf.core.signal import Signal
 from admitperf.core.sink import Sink
-from admitperf.core.slo import parse
+from admitperf.core.slo import faults as slo_faults
 from admitperf.core.source import Source
 
 POSTURES = ("degrade", "admit", "defer", "reject", "hold_last")
@@ -100,7 +99,7 @@ class Settings:
             *_name("run", self.run),
             *self._log_faults(),
             *self._provenance_faults(),
-            *self._slo_faults(),
+            *slo_faults(self.slo),
             *self._source_faults(),
         ]
 
@@ -125,15 +124,6 @@ class Settings:
         if isinstance(self.provenance, Mapping):
             return []
         return [f"provenance = {self.provenance!r} is no mapping"]
-
-    def _slo_faults(self) -> list[str]:
-        try:
-            parse(self.slo)
-        except ConfigError as error:
-            return [f"slo: {fault}" for fault in error.faults]
-        except (TypeError, AttributeError):
-            return [f"slo = {self.slo!r} is no mapping"]
-        return []
 
     def _source_faults(self) -> list[str]:
         try:
