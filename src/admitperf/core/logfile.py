@@ -18,6 +18,7 @@ except ImportError:  # no such module on Windows: rotation there is one process'
 _FLAGS = os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 _MODE = 0o644
 _MEGABYTE = 1_000_000
+_TORN_FOR_S = 0.02
 
 
 class LogFile:
@@ -103,7 +104,7 @@ class LogFile:
             self._fd = os.open(self.path, os.O_WRONLY | _FLAGS, _MODE)
         self._size = os.fstat(self._fd).st_size
         self._fresh = True
-        if not self.pending and _ends_torn(self._fd, self._size):
+        if not self.pending and _ends_torn(self._fd):
             self.pending = b"\n"
 
     def _send(self, data: bytes) -> bool:
@@ -180,14 +181,22 @@ class LogFile:
         return self.path.with_name(f"{self.path.name}.{n}")
 
 
-def _ends_torn(fd: int, size: int) -> bool:
-    """Whether the file ends in the middle of a line, as after a kill."""
-    if size == 0:
-        return False
-    try:
-        return os.pread(fd, 1, size - 1) != b"\n"
-    except OSError:
-        return False
+def _ends_torn(fd: int) -> bool:
+    """Whether the file ends in the middle of a line, as after a kill.
+
+    Another process may be in the middle of a write: its file grows page by page. So a
+    torn end counts only when it stays.
+    """
+    size = -1
+    while size != (now := os.fstat(fd).st_size):
+        size = now
+        try:
+            if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
+                return False
+        except OSError:
+            return False
+        threading.Event().wait(_TORN_FOR_S)
+    return True
 
 
 def pack(paths: list[Path]) -> None:
