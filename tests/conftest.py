@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from admitperf.core import notice
+
 ROOT = Path(__file__).resolve().parent.parent
 collect_ignore = ["data"]
 GOLDEN = ROOT / "tests" / "golden"
@@ -56,3 +58,10 @@ def golden(request) -> Callable[[str, str], None]:
         )
 
     return compare
+
+
+@pytest.fixture(autouse=True)
+def _notices_at_once(request, monkeypatch):
+    """In tests a notice is said where it arises, so that `caplog` can hear it."""
+    if "own_voice" not in request.keywords:
+        monkeypatch.setattr(notice, "hand_over", notice.speak)

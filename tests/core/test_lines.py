@@ -93,7 +93,7 @@ def test_a_whole_file_follows_the_schemas(tmp_path, clock, schema):
 @pytest.mark.parametrize("text", NASTY, ids=ascii)
 def test_any_text_survives_on_any_line(text, log):
     """In ids, facts, errors and reasons, with lone surrogates made harmless."""
-    plain = text.encode("utf-8", "replace").decode("utf-8")
+    plain = text.encode("utf-8", "backslashreplace").decode("utf-8")
     policy = rule(admits, log=log)
     policy({text: 0.5}, request_id=text, tenant=text, model=text)
     policy.outcome(text, finish_reason=text, error=text)

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.rules import QUIET, admits, defers, reading, rejects, rule, strict
+from tests.core.rules import (
+    QUIET,
+    KvWall,
+    admits,
+    defers,
+    reading,
+    rejects,
+    rule,
+    strict,
+)
 
 from admitperf import Decision, Policy, Reading, Verdict
 from admitperf.core.signals import KV_PRESSURE
@@ -387,3 +396,73 @@ def test_a_reading_of_any_age_and_interval_is_answered(age_s, interval_s):
         assert d.reason is None
     elif age_s > limit_s * 1.1 + 1:
         assert d.reason == "signal_stale"
+
+
+@pytest.mark.own_voice
+def test_a_voice_that_blocks_costs_no_request():
+    """Logging handlers run in a thread of their own: a stuck one stalls nobody."""
+    import logging
+    import threading
+
+    stuck = threading.Event()
+
+    class Stuck(logging.Handler):
+        def emit(self, record):
+            stuck.wait(20)
+
+    logger, handler = logging.getLogger("admitperf"), Stuck()
+    logger.addHandler(handler)
+    try:
+        policy = KvWall(threshold=0.9, max_waiting=32)
+        done = threading.Event()
+
+        def work():
+            for i in range(500):
+                policy({} if i % 2 else {"kv_pressure": 0.1, "queue_depth": 1})
+            done.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        assert done.wait(15)
+    finally:
+        stuck.set()
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize("posture", ["degrade", "reject", "defer"])
+@pytest.mark.parametrize("enforce", [0.0, 0.5, 1.0])
+def test_an_undecodable_id_is_an_id_like_any_other(posture, enforce):
+    """A header byte that is no UTF-8 neither raises nor turns a refusal into a yes."""
+    policy = KvWall(
+        threshold=0.9, max_waiting=4, on_blind=posture, enforce=enforce, log=MemoryLog()
+    )
+    d = policy(
+        {"kv_pressure": 0.1, "queue_depth": 500},
+        request_id=b"a\xff".decode("utf8", "surrogateescape"),
+    )
+    assert (d.verdict, d.reason) == ("defer", "queue_depth")
+    assert d.admitted is not d.enforced
+
+
+def test_a_lease_is_given_back_whatever_is_told_about_the_end():
+    """An `ok` that can be read neither way ends the request as not ok."""
+
+    class Neither:
+        def __bool__(self):
+            raise ValueError
+
+    log = MemoryLog()
+    policy = KvWall(threshold=0.9, max_waiting=4, log=log)
+    d = policy({"kv_pressure": 0.1, "queue_depth": 1})
+    policy.outcome(d.request_id, Neither(), ttft_ms=Neither(), error=Neither())
+    assert policy.ledger.in_flight == 0
+    assert log.outcomes[0]["ok"] is False
+
+
+def test_a_reading_from_the_future_is_one_from_now():
+    """A scraper on another clock must not be believed for years."""
+    clock = FakeClock(start_s=100.0)
+    policy = KvWall(threshold=0.9, max_waiting=4, clock=clock)
+    reading = Reading({"kv_pressure": 0.1, "queue_depth": 1}, taken_ns=10**18)
+    assert policy(reading).blind is None
+    clock.advance(10.0)
+    assert policy(reading).reason == "signal_stale"

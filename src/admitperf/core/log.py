@@ -19,7 +19,7 @@ from pathlib import Path
 from admitperf.core.archive import Archive
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.logfile import LogFile
-from admitperf.core.notice import say
+from admitperf.core.notice import in_words, say
 from admitperf.core.record import dumps
 from admitperf.core.view import View
 
@@ -40,6 +40,8 @@ SLICE = 64
 
 REPEAT_S = 60.0
 """Seconds after which the header and a whole reading are written again."""
+
+_LAST_WORDS_S = 0.5
 
 EXIT_S = 3.0
 """Longest an exiting process waits for the disk, in seconds."""
@@ -105,7 +107,7 @@ class Log:
         keep: int = 5,
         clock: Clock = SYSTEM,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # the host may change its folder
         self._header = header
         self._run = run
         self._epoch_us = epoch_us
@@ -141,14 +143,14 @@ class Log:
         if not self._decisions.put(line):
             self._lose("decision")
         if self._thread is None or len(self._decisions.lines) == _WAKE_AT:
-            self._start()
+            self._rouse()
 
     def event(self, kind: str, line: str) -> None:
         """Takes an outcome or control line."""
         if not self._others.put(line):
             self._lose(kind)
         if self._thread is None or len(self._others.lines) == _WAKE_AT:
-            self._start()
+            self._rouse()
 
     def flush(self, timeout_s: float = EXIT_S) -> bool:
         """Has the writer write what is buffered.
@@ -163,6 +165,8 @@ class Log:
             self._asked += 1
             asked = self._asked
             self._start()
+            if self._thread is None:  # a process that is ending starts no thread
+                return self._drain()
             in_time = self._turn.wait_for(lambda: self._served >= asked, timeout_s)
             return in_time and self._clean
 
@@ -172,6 +176,13 @@ class Log:
             self._closed = True
             self.flush(timeout_s)
 
+    def last_words(self) -> None:
+        """Says on stderr what a process that ends could not write."""
+        if self._backlog():
+            told = f"{self._backlog()} lines of {self.path} could not be written"
+            with suppress(Exception):
+                sys.stderr.write(f"admitperf: {told}: {self._why}\n")
+
     def after_fork(self, run: str) -> None:
         """In a forked child: forgets the parent's lines and file; a new run id."""
         self._run = run
@@ -180,6 +191,11 @@ class Log:
 
     def _lose(self, kind: str) -> None:
         self._lost[kind] += 1
+
+    def _rouse(self) -> None:
+        self._start()
+        if _ending.is_set():  # no flush comes after this one
+            self.flush(_LAST_WORDS_S)
 
     def _start(self) -> None:
         with self._turn:
@@ -222,13 +238,15 @@ class Log:
             if self._backlog() and not self._look():
                 return False
             look_at_ns = self._clock.monotonic_ns() + _LOOK_NS
-            while self._backlog() and self._write_slice():
+            slices = 1 + self._backlog() // SLICE  # what comes meanwhile waits its turn
+            while slices and self._backlog() and self._write_slice():
+                slices -= 1
                 if self._clock.monotonic_ns() >= look_at_ns:
                     self._look()
                     look_at_ns += _LOOK_NS
             self._write_lost()
         except Exception as error:  # noqa: BLE001  a log never raises; it counts
-            self._why = f"{type(error).__name__}: {error}"[:200]
+            self._why = in_words(error)
         return not (self._backlog() or self._file.pending)
 
     def _look(self) -> bool:
@@ -239,9 +257,9 @@ class Log:
         return False
 
     def _write_slice(self) -> bool:
+        now_ns = self._clock.monotonic_ns()
         lines = self._take(SLICE if self._backlog() < 8 * SLICE else 8 * SLICE)
         out: list[str] = []
-        now_ns = self._clock.monotonic_ns()
         if self._file.take_fresh() or now_ns >= self._repeat_at_ns:
             self._repeat_at_ns = now_ns + int(REPEAT_S * 1e9)
             self._begin(_t_us(lines[0]), out)
@@ -253,7 +271,7 @@ class Log:
                 self._place(line, out)
             except Exception as error:  # noqa: BLE001  a line that fails is a line lost
                 self._lose(_kind(line))
-                self._why = f"{type(error).__name__}: {error}"[:200]
+                self._why = in_words(error)
         self._t_us = _t_us(lines[-1])
         if self._file.write("\n".join(out) + "\n"):
             return True
@@ -296,7 +314,10 @@ class Log:
 
     def _begin(self, t_us: str, out: list[str]) -> None:
         """The header, at the time of the line that follows: time never goes back."""
-        out.append(self._header(int(t_us), self._clock.wall_ns() // 1000))
+        try:
+            out.append(self._header(int(t_us), self._clock.wall_ns() // 1000))
+        except Exception as error:  # noqa: BLE001  the lines must be written all the same
+            say(f"log {self.path} has no run line: {in_words(error)}")
         self._archive.begin()
         self._reference = _NOTHING
 
@@ -359,11 +380,16 @@ def _kind(line: str) -> str:
 _logs: "weakref.WeakSet[Log]" = weakref.WeakSet()
 
 
+_ending = threading.Event()
+
+
 @atexit.register
 def _flush_all() -> None:
+    _ending.set()
     until_ns = SYSTEM.monotonic_ns() + int(EXIT_S * 1e9)
     for log in list(_logs):
         log.close(max(0.1, (until_ns - SYSTEM.monotonic_ns()) / 1e9))
+        log.last_words()
 
 
 def _flush_with_multiprocessing() -> None:

@@ -6,9 +6,12 @@ path: whole lines per write, in append mode.
 """
 
 import os
+import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
+
+from admitperf.core.notice import say
 
 try:
     import fcntl
@@ -68,6 +71,7 @@ class LogFile:
     def write(self, text: str) -> bool:
         """Appends text; False when a part is left pending."""
         try:
+            self._mend()
             return self._send(text.encode("utf-8", "replace"))
         except OSError as error:
             self.trouble = f"{error.strerror or error}"
@@ -92,7 +96,7 @@ class LogFile:
             return
         if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
             self.close()
-        elif here.st_size < self._size:
+        elif here.st_size < self._size and stat.S_ISREG(here.st_mode):
             self._fresh, self._size = True, here.st_size
 
     def _open(self) -> None:
@@ -107,38 +111,46 @@ class LogFile:
         if not self.pending and _ends_torn(self._fd):
             self.pending = b"\n"
 
+    def _mend(self) -> None:
+        """Ends the half line that another process left behind when it was killed."""
+        if self._fd is None or self.pending:
+            return
+        if os.fstat(self._fd).st_size != self._size and _ends_torn(self._fd):
+            self.pending = b"\n"
+
     def _send(self, data: bytes) -> bool:
         """Writes what is pending, then `data`; keeps what the disk would not take."""
         self.pending += data
         while self.pending and self._fd is not None:
+            before = os.fstat(self._fd).st_size
             try:
                 sent = os.write(self._fd, self.pending)
             except BlockingIOError:
                 return False
-            self._size += sent
-            kept = self._undo_torn(sent) if sent < len(self.pending) else sent
-            self.pending = self.pending[kept:]
-            if kept < sent:  # the disk is full: trying again at once would spin
-                self.trouble = "short write"
-                return False
+            self._size = before + sent
+            if sent == len(self.pending):
+                self.pending = b""
+                break
+            # The disk is full, or a signal came: trying again at once might spin.
+            self.trouble = "short write"
+            self._keep_from(self.pending.rfind(b"\n", 0, sent) + 1, sent)
+            return False
         return not self.pending
 
-    def _undo_torn(self, sent: int) -> int:
-        """After a short write: takes a half line back where no one wrote behind it.
+    def _keep_from(self, whole: int, sent: int) -> None:
+        """After a short write: keeps the line it broke, to be written whole again.
 
-        Returns:
-            How many bytes stay written.
+        The half line is taken back where no one wrote behind it; else it is ended.
         """
-        whole = self.pending.rfind(b"\n", 0, sent) + 1
-        torn = sent - whole
-        if self._fd is None or not torn:
-            return sent
+        self.pending = self.pending[whole:]
+        if whole == sent or self._fd is None:
+            return
         with suppress(OSError):
             if os.fstat(self._fd).st_size == self._size:
-                os.ftruncate(self._fd, self._size - torn)
-                self._size -= torn
-                return whole
-        return sent
+                os.ftruncate(self._fd, self._size - (sent - whole))
+                self._size -= sent - whole
+                return
+        self.pending = b"\n" + self.pending
 
     def _rotate_when_due(self) -> None:
         if self._fd is None or self._max_bytes is None or self.pending:
@@ -153,9 +165,14 @@ class LogFile:
             except OSError:
                 return
         self._watch()
-        if self._fd is not None:
+        if self._fd is None:
+            return
+        try:
             self._shift()
-            self.close()
+        except OSError as error:
+            say(f"log {self.path} cannot be rotated: {error}; it goes on growing")
+            self._max_bytes = None
+        self.close()
 
     def _shift(self) -> None:
         """Renames path to .1, .1 to .2 and so on; .1 stays plain for followers."""
@@ -205,7 +222,7 @@ def pack(paths: list[Path]) -> None:
     import shutil  # noqa: PLC0415
 
     for path in paths:
-        part = Path(f"{path}.gz.part")
+        part = Path(f"{path}.gz.{os.getpid()}.part")
         with suppress(OSError), path.open("rb") as plain:
             with gzip.open(part, "wb", compresslevel=1) as packed:
                 shutil.copyfileobj(plain, packed, 1 << 20)

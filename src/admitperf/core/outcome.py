@@ -1,9 +1,11 @@
 """How a request ended."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeVar
 
-from admitperf.core.request import Request
+from admitperf.core.entry import Entry
+from admitperf.core.request import Request, bounded
 
 _MOST = 1 << 53
 """Largest number that survives a reader with 64-bit floats, digit by digit."""
@@ -39,9 +41,28 @@ class Outcome:
     admitted: bool = True
     seq: int = -1
 
-    def of(self, request: Request, *, admitted: bool, seq: int) -> Self:
-        """The same, with what the ledger knows about the request."""
-        return replace(self, request=request, admitted=admitted, seq=seq)
+    @classmethod
+    def told(
+        cls, request_id: str, ok: object, told: Mapping[str, object], entry: Entry
+    ) -> Self:
+        """What a host told, made safe: what is unusable is not known.
+
+        An `ok` that cannot be read as true or false is False.
+        """
+        return cls(
+            request_id=request_id,
+            ok=_flag(ok),
+            ttft_ms=_safe(milliseconds, told["ttft_ms"]),
+            max_gap_ms=_safe(milliseconds, told["max_gap_ms"]),
+            e2e_ms=_safe(milliseconds, told["e2e_ms"]),
+            output_tokens=_safe(_count, told["output_tokens"]),
+            cached_tokens=_safe(_count, told["cached_tokens"]),
+            finish_reason=_safe(bounded, told["finish_reason"]),
+            error=_safe(bounded, told["error"]),
+            request=entry.request,
+            admitted=entry.admitted,
+            seq=entry.seq,
+        )
 
 
 def milliseconds(value: object) -> float | None:
@@ -49,3 +70,22 @@ def milliseconds(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if 0 <= value <= _MOST else None
+
+
+_V = TypeVar("_V")
+
+
+def _safe(read: Callable[[object], _V | None], value: object) -> _V | None:
+    try:
+        return read(value)
+    except Exception:  # noqa: BLE001  a value that breaks its reader is not known
+        return None
+
+
+def _flag(value: object) -> bool:
+    return bool(_safe(bool, value))
+
+
+def _count(value: object) -> int | None:
+    number = milliseconds(value)
+    return None if number is None else int(number)

@@ -35,8 +35,8 @@ from admitperf.core.facts import Facts
 from admitperf.core.header import run_line
 from admitperf.core.journal import Journal
 from admitperf.core.ledger import Ledger
-from admitperf.core.notice import in_words, say
-from admitperf.core.outcome import Outcome, milliseconds
+from admitperf.core.notice import get_ready, in_words, say
+from admitperf.core.outcome import Outcome
 from admitperf.core.reading import Reading
 from admitperf.core.reasons import Reason, table
 from admitperf.core.request import NOTHING_KNOWN, Request, bounded
@@ -122,6 +122,7 @@ class Policy:
         self._sources = settings.source_table()
         self._journal = Journal(self.name, settings, lambda *at: run_line(self, *at))
         self._begin()
+        get_ready()
         _policies.add(self)
 
     @classmethod
@@ -212,10 +213,13 @@ class Policy:
 
     def first_token(self, request_id: str) -> None:
         """The request has its first token. Any later call renews its lease."""
-        key = bounded(request_id)
-        if key is not None:
-            with self._lock:
-                self.ledger.first_token(key, self._monotonic_ns())
+        with self._lock:
+            try:
+                key = bounded(request_id)
+                if key is not None:
+                    self.ledger.first_token(key, self._monotonic_ns())
+            except Exception as fault:  # noqa: BLE001  nothing in the request path raises
+                self._event("first_token_failed", {"error": in_words(fault)})
 
     def outcome(
         self,
@@ -239,20 +243,18 @@ class Policy:
             output_tokens, cached_tokens: tokens; None = not known.
             finish_reason, error: the engine's words.
         """
+        told = {
+            "ttft_ms": ttft_ms,
+            "max_gap_ms": max_gap_ms,
+            "e2e_ms": e2e_ms,
+            "output_tokens": output_tokens,
+            "cached_tokens": cached_tokens,
+            "finish_reason": finish_reason,
+            "error": error,
+        }
         with self._lock:
             try:
-                told = Outcome(
-                    request_id=request_id,
-                    ok=bool(ok),
-                    ttft_ms=milliseconds(ttft_ms),
-                    max_gap_ms=milliseconds(max_gap_ms),
-                    e2e_ms=milliseconds(e2e_ms),
-                    output_tokens=_count(output_tokens),
-                    cached_tokens=_count(cached_tokens),
-                    finish_reason=bounded(finish_reason),
-                    error=bounded(error),
-                )
-                self._take_outcome(told)
+                self._take_outcome(request_id, ok, told)
             except Exception as fault:  # noqa: BLE001  nothing in the request path raises
                 self._event("outcome_failed", {"error": in_words(fault)})
 
@@ -336,7 +338,11 @@ class Policy:
         if why is None:
             try:
                 decision = self.decide(snapshot)
-                if type(decision) is not Decision or decision.verdict is not _ADMIT:
+                if (
+                    type(decision) is not Decision
+                    or decision.verdict is not _ADMIT
+                    or decision.reason is not None
+                ):
                     self._check_answer(decision)
             except Exception as error:  # noqa: BLE001  a failing rule makes it blind
                 why = blindness.failed(error, snapshot, view)
@@ -361,7 +367,11 @@ class Policy:
             msg = f"verdict {decision.verdict!r} is none of {', '.join(Verdict)}"
             raise TypeError(msg)
         refused = decision.verdict is not _ADMIT
-        if refused and decision.reason not in self._reasons:
+        if not refused:
+            decision.retry_after_ms = decision.estimate_ms = None
+        if (refused or decision.reason is not None) and (
+            decision.reason not in self._reasons
+        ):
             msg = f"reason {decision.reason!r} is not in the table; add it to `reasons`"
             raise TypeError(msg)
         return decision
@@ -412,6 +422,11 @@ class Policy:
             return False
 
     def _new_view(self, reading: Reading, now_ns: int, *, timed: bool) -> View:
+        if reading.taken_ns > now_ns:  # another clock: what is to come is not known
+            reading.taken_ns = now_ns
+            self._once(
+                "reading_from_the_future", {}, f"{self.name}: reading from the future"
+            )
         view = self._resolver.view(reading, timed=timed)
         reading.views[self._number] = self._latest = view
         self._estimator.watch(view)
@@ -420,16 +435,19 @@ class Policy:
             self._observe(view, NOTHING_KNOWN, None, now_ns)
         return view
 
-    def _take_outcome(self, told: Outcome) -> None:
+    def _take_outcome(
+        self, request_id: str, ok: object, told: Mapping[str, object]
+    ) -> None:
+        """Gives the lease back first: what is told about the end may be unusable."""
         now_ns = self._now_ns = self._monotonic_ns()
-        key = bounded(told.request_id)
+        key = bounded(request_id)
         entry = None if key is None else self.ledger.close(key, now_ns)
         if entry is None:
             known = key is not None and self.ledger.was_closed(key)
             self._event("outcome_repeated" if known else "outcome_unknown", {"id": key})
             return
         self._seq += 1
-        whole = told.of(entry.request, admitted=entry.admitted, seq=entry.seq)
+        whole = Outcome.told(request_id, ok, told, entry)
         open_ms = (now_ns - entry.opened_ns) // 1_000_000
         self._journal.outcome(whole, self._seq, now_ns, open_ms)
         view = self._latest
@@ -461,6 +479,18 @@ class Policy:
 
     def _last_resort(self, error: Exception, given_id: object) -> Decision:
         """When we fail ourselves: an answer from the posture alone, on the record."""
+        try:
+            return self._posture_alone(error, given_id)
+        except Exception as again:  # noqa: BLE001  then without record, but said
+            say(f"{self.name}: decision not recorded: {in_words(again)}")
+        refuse = self.settings.on_blind in ("reject", "defer")
+        d = Decision(Verdict.REJECT if refuse else _ADMIT, "policy_error")
+        d.request_id = f"{self._journal.run}-{self._seq}"
+        if refuse and self.settings.enforce >= 1.0:
+            d.admitted, d.status, d.retry_after_ms = False, 503, 1000
+        return d
+
+    def _posture_alone(self, error: Exception, given_id: object) -> Decision:
         text = in_words(error)
         say(f"{self.name}: decision failed: {text}")
         now_ns = self._now_ns
@@ -486,11 +516,6 @@ class Policy:
         self._said.clear()
         self._begin()
         self._journal.after_fork()
-
-
-def _count(value: object) -> int | None:
-    number = milliseconds(value)
-    return None if number is None else int(number)
 
 
 _policies: "weakref.WeakSet[Policy]" = weakref.WeakSet()

@@ -11,6 +11,7 @@ SCHEMA = 1
 """Number of the line format; readers accept every older one."""
 
 Raw = Mapping[str, object]
+_SKIPPED_MOST = 16
 
 
 def strict(value: object) -> object:
@@ -23,7 +24,11 @@ def strict(value: object) -> object:
     if isinstance(value, (int, float)):
         return _strict_number(value)
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        return (
+            value
+            if value.isascii()
+            else value.encode("utf-8", "backslashreplace").decode()
+        )
     if isinstance(value, Mapping):
         return {str(strict(str(key))): strict(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -87,12 +92,13 @@ def supplies_text(view: View) -> str:
     told: dict[str, object] = {}
     for signal, supply in view.supplies.items():
         found = supply.found
+        skipped = list(found.skipped[:_SKIPPED_MOST])
         told[signal.name] = {
             "value": found.value,
             "source": supply.source.describe(signal.combine),
             "age_ms": max(0, (view.reading.taken_ns - supply.taken_ns) // 1_000_000),
             **({"parts": found.parts} if found.parts else {}),
-            **({"skipped": list(found.skipped)} if found.skipped else {}),
+            **({"skipped": skipped} if skipped else {}),
         }
     for signal, why in view.absent.items():
         told[signal.name] = {"value": None, "absent": why}

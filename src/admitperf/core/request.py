@@ -83,12 +83,12 @@ def bounded(value: object) -> str | None:
     if type(value) is str and value.isascii() and len(value) <= _LONGEST_ID:
         return value
     if isinstance(value, bytes):
-        value = bytes.decode(value, "utf-8", "replace")
+        value = bytes.decode(value, "utf-8", "backslashreplace")
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return None
     if not isinstance(value, str):
         return str(value) if abs(value) < _TOKENS_MOST else None
-    text = str.encode(value, "utf-8", "replace").decode("utf-8")
+    text = str.encode(value, "utf-8", "backslashreplace").decode("utf-8")
     if len(text) <= _LONGEST_ID:
         return text
     digest = blake2b(text.encode(), digest_size=16).hexdigest()

@@ -25,9 +25,9 @@ WINDOW_S = 10.0
 """Length of counter windows in seconds. Plain choice: moves within seconds, and spans
 several scrapes of the slowest engine that refreshes per event."""
 
-STEP_S = 0.5
+STEP_S = 2.0
 """Readings closer together than this extend a step instead of adding one: it bounds
-the window to 20 steps however often readings come."""
+the window to 5 steps, and the readings kept for each replica to 6."""
 
 MIN_AGE_LIMIT_S = 1.5
 """Lower bound of the age limit. Origin: brief, decision 7."""
@@ -41,6 +41,7 @@ CONTRADICTION_FRACTION = 0.05
 idle engine), above it the gauge is frozen. Plain choice."""
 
 _REPLICAS_MOST = 1024
+_NOTES_MOST = 4
 
 Event = Callable[[str, dict[str, object]], None]
 
@@ -122,7 +123,7 @@ class Resolver:
             if supply is not None:
                 supplies[signal] = supply
             elif notes:
-                absent[signal] = "; ".join(notes)
+                absent[signal] = _told(notes)
         _doubt(supplies, reading, memory)
         self._made += 1
         values = {
@@ -132,9 +133,12 @@ class Resolver:
         return View(self._made, reading, supplies, values, absent, {}, timed=timed)
 
     def _memory(self, replica: str | None) -> _Memory:
-        if len(self._memories) >= _REPLICAS_MOST:
-            self._memories.clear()
-        return self._memories.setdefault(replica, _Memory())
+        memory = self._memories.get(replica)
+        if memory is None:
+            if len(self._memories) >= _REPLICAS_MOST:
+                del self._memories[next(iter(self._memories))]
+            memory = self._memories[replica] = _Memory()
+        return memory
 
     def _signals(self) -> Iterable[Signal]:
         return {**dict.fromkeys(ALL), **dict.fromkeys(self._sources)}
@@ -190,6 +194,12 @@ class Resolver:
         if key not in self._warned and len(self._warned) < 256:  # noqa: PLR2004  flood bound
             self._warned.add(key)
             self._event("out_of_range", {"signal": signal.name, "series": note})
+
+
+def _told(notes: tuple[str, ...]) -> str:
+    """The first notes, and how many there are: a page may have thousands."""
+    more = f"; {len(notes) - _NOTES_MOST} more" if len(notes) > _NOTES_MOST else ""
+    return "; ".join(notes[:_NOTES_MOST]) + more
 
 
 def _doubt(supplies: dict[Signal, Supply], reading: Reading, memory: _Memory) -> None:

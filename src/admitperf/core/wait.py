@@ -34,7 +34,11 @@ NO_WAIT = Wait(None, "none")
 def unit_interval(key: str) -> float:
     """A number in [0, 1) from a key: the same in every process, host and restart."""
     return (
-        int.from_bytes(blake2b(key.encode(), digest_size=8, key=b"admitperf").digest())
+        int.from_bytes(
+            blake2b(
+                key.encode(errors="backslashreplace"), digest_size=8, key=b"admitperf"
+            ).digest()
+        )
         / _WIDEST
     )
 
