@@ -245,6 +245,7 @@ def collections_by_log(calls: int) -> dict[str, float]:
             reading = Reading(metrics_303(), taken_ns=0)
             policy(reading)
             policy.flush()
+            gc.collect()
             before = [generation["collections"] for generation in gc.get_stats()]
             for i in range(calls):
                 policy.outcome(policy(reading, request_id=f"r{i}").request_id)

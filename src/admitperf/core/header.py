@@ -2,10 +2,10 @@
 
 import os
 import sys
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from admitperf._version import __version__
+from admitperf.core.digest import blake2b
 from admitperf.core.record import SCHEMA, dumps
 from admitperf.core.signal import Signal
 

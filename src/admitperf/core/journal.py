@@ -92,8 +92,10 @@ class Journal:
             return
         if view.raw_text is None:
             self._place_raw(view)
-        age_ms = (now_ns - view.taken_ns) // 1_000_000
-        age = f'"age_ms":{max(0, age_ms)},' if view.timed else ""
+        age = ""
+        if view.timed:
+            age_ms = (now_ns - view.taken_ns) // 1_000_000
+            age = f'"age_ms":{max(0, age_ms)},'
         facts = f'"facts":{{{request.text()}}},' if request.given else ""
         plain = d.reason is None and d.enforced
         head = _PLAIN_YES if plain else self._head(d) + self._refusal(d)

@@ -120,6 +120,7 @@ class Log:
         self._decisions = _Buffer()
         self._others = _Buffer()
         self._archive = Archive()
+        self._seen: View | None = None
         self._lost = dict.fromkeys(_KINDS, 0)
         self._told = dict.fromkeys(_KINDS, 0)
         self._why = "buffer full"
@@ -138,7 +139,8 @@ class Log:
 
         `view` is the reading it refers to, None when the line carries its own.
         """
-        if view is not None:
+        if view is not None and view is not self._seen:
+            self._seen = view
             self._archive.remember(view)
         if not self._decisions.put(line):
             self._lose("decision")
@@ -258,7 +260,7 @@ class Log:
 
     def _write_slice(self) -> bool:
         now_ns = self._clock.monotonic_ns()
-        lines = self._take(SLICE if self._backlog() < 8 * SLICE else 8 * SLICE)
+        lines = self._take(self._slice())
         out: list[str] = []
         if self._file.take_fresh() or now_ns >= self._repeat_at_ns:
             self._repeat_at_ns = now_ns + int(REPEAT_S * 1e9)
@@ -277,6 +279,14 @@ class Log:
             return True
         self._complain()
         return False
+
+    def _slice(self) -> int:
+        """Lines to write at once.
+
+        Each write costs the writer its turn at the interpreter, and each line it holds
+        on to costs the callers theirs: few lines, unless the buffer runs full.
+        """
+        return SLICE if self._backlog() < LINES_MOST // 2 else SLICE * 8
 
     def _backlog(self) -> int:
         return len(self._decisions.lines) + len(self._others.lines)

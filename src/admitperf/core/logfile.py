@@ -71,7 +71,6 @@ class LogFile:
     def write(self, text: str) -> bool:
         """Appends text; False when a part is left pending."""
         try:
-            self._mend()
             return self._send(text.encode("utf-8", "replace"))
         except OSError as error:
             self.trouble = f"{error.strerror or error}"
@@ -111,31 +110,32 @@ class LogFile:
         if not self.pending and _ends_torn(self._fd):
             self.pending = b"\n"
 
-    def _mend(self) -> None:
-        """Ends the half line that another process left behind when it was killed."""
-        if self._fd is None or self.pending:
-            return
-        if os.fstat(self._fd).st_size != self._size and _ends_torn(self._fd):
-            self.pending = b"\n"
-
     def _send(self, data: bytes) -> bool:
-        """Writes what is pending, then `data`; keeps what the disk would not take."""
+        """Writes what is pending, then `data`; keeps what the disk would not take.
+
+        A half line that another process left behind when it was killed is ended first.
+        """
+        if self._fd is None:
+            self.pending += data
+            return not self.pending
+        size = os.fstat(self._fd).st_size
+        if data and not self.pending and size != self._size and _ends_torn(self._fd):
+            self.pending = b"\n"
         self.pending += data
-        while self.pending and self._fd is not None:
-            before = os.fstat(self._fd).st_size
-            try:
-                sent = os.write(self._fd, self.pending)
-            except BlockingIOError:
-                return False
-            self._size = before + sent
-            if sent == len(self.pending):
-                self.pending = b""
-                break
-            # The disk is full, or a signal came: trying again at once might spin.
-            self.trouble = "short write"
-            self._keep_from(self.pending.rfind(b"\n", 0, sent) + 1, sent)
+        if not self.pending:
+            return True
+        try:
+            sent = os.write(self._fd, self.pending)
+        except BlockingIOError:
             return False
-        return not self.pending
+        self._size = size + sent
+        if sent == len(self.pending):
+            self.pending = b""
+            return True
+        # The disk is full, or a signal came: trying again at once might spin.
+        self.trouble = "short write"
+        self._keep_from(self.pending.rfind(b"\n", 0, sent) + 1, sent)
+        return False
 
     def _keep_from(self, whole: int, sent: int) -> None:
         """After a short write: keeps the line it broke, to be written whole again.

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 from json.encoder import encode_basestring_ascii as quoted
+
+from admitperf.core.digest import blake2b
 
 _LONGEST_ID = 256
 _TOKENS_MOST = 1 << 53

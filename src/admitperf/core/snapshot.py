@@ -79,19 +79,19 @@ class Snapshot:
 
     def at_least(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is at or over the bound; recorded as a gate."""
-        return self._known(signal).compare(">=", bound)
+        return (self._view.values.get(signal) or self._known(signal)) >= bound
 
     def above(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is over the bound; recorded as a gate."""
-        return self._known(signal).compare(">", bound)
+        return (self._view.values.get(signal) or self._known(signal)) > bound
 
     def at_most(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is at or under the bound; recorded as a gate."""
-        return self._known(signal).compare("<=", bound)
+        return (self._view.values.get(signal) or self._known(signal)) <= bound
 
     def below(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is under the bound; recorded as a gate."""
-        return self._known(signal).compare("<", bound)
+        return (self._view.values.get(signal) or self._known(signal)) < bound
 
     def gate(self, name: str, value: float, bound: float, op: str = ">=") -> bool:
         """A comparison of a derived number, recorded under a name of its own.

@@ -47,14 +47,6 @@ class SignalValue(float):
         self._known = {}
         return self
 
-    def compare(self, op: str, bound: float) -> bool:
-        """Whether `self op bound` holds; recorded.
-
-        Raises:
-            TypeError: `bound` is no number.
-        """
-        return _COMPARISONS[op](self, bound)
-
     def make(self, op: str, bound: float) -> Gate:
         """A comparison not made before on this reading."""
         if not hasattr(type(bound), "__float__"):
@@ -76,11 +68,3 @@ class SignalValue(float):
 
     def __reduce__(self) -> tuple[type[float], tuple[float]]:
         return float, (float(self),)
-
-
-_COMPARISONS: dict[str, _Comparison] = {
-    ">=": SignalValue.__ge__,
-    ">": SignalValue.__gt__,
-    "<=": SignalValue.__le__,
-    "<": SignalValue.__lt__,
-}

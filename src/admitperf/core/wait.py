@@ -2,7 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from hashlib import blake2b
+
+from admitperf.core.digest import blake2b
 
 DEFAULT_MS = 1000
 """Wait until a drain has been measured. Origin: the product brief, section 6."""
