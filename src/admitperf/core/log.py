@@ -237,7 +237,7 @@ class Log:
     def _drain(self) -> bool:
         """Writes everything buffered; False when the disk would not take it."""
         try:
-            if self._backlog() and not self._look():
+            if (self._backlog() or self._file.pending) and not self._look():
                 return False
             look_at_ns = self._clock.monotonic_ns() + _LOOK_NS
             slices = 1 + self._backlog() // SLICE  # what comes meanwhile waits its turn
