@@ -29,6 +29,7 @@ from admitperf.policies import load
 
 JSON = {"content-type": "application/json"}
 SCRAPE_EVERY_S = 0.25
+LONGEST_BODY_BYTES = 16 * 2**20  # far above any prompt; room for it is made at once
 
 
 def scrape(engine: str) -> Reading:
@@ -88,9 +89,12 @@ class Gateway(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Read the request, decide, act."""
         try:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            length = int(self.headers["content-length"])
+            if length > LONGEST_BODY_BYTES:
+                return self.answer(413, JSON, {"error": {"message": "too long"}})
+            body = self.rfile.read(max(length, 0))  # what is negative reads for ever
             wish = dict(json.loads(body))
-        except (OSError, TypeError, ValueError):
+        except (OSError, RecursionError, TypeError, ValueError):
             return self.answer(400, JSON, {"error": {"message": "send a JSON object"}})
         prompt = wish.get("prompt")  # token ids can be counted here, text cannot
         decision = self.policy(

@@ -125,6 +125,14 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(run, folder):
     assert len(ran.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("folder", ["file", "file/below"])
+def test_a_file_in_place_of_the_folder_is_called_one(run, folder):
+    """Not `file exists`, and not the name of a log that is not there."""
+    Path("file").write_text("x", encoding="utf-8")
+    ran = run("demo", "-o", folder)
+    assert ran.stderr == "Error: file is a file, not a folder\n"
+
+
 def test_a_chosen_policy_runs_alone(run):
     """Any installed policy with usable defaults, in the order given."""
     ran = run("demo", "--policy", "dual_gate", "--policy", "rate_limit", "--json")

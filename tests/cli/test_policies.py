@@ -72,6 +72,25 @@ def test_the_json_has_the_same_policies(run):
     assert found["no_admission"]["parameters"] == []
 
 
+def test_a_signal_is_required_and_a_fact_is_made_use_of(run, install):
+    """A policy that is blind without a signal still decides without a fact."""
+    source = (
+        "from admitperf import Policy\n"
+        "from admitperf.core.signals import KV_PRESSURE\n"
+        "class Thing(Policy):\n"
+        "    'Refuses nothing.'\n"
+        "    name = 'facts'\n"
+        "    requires = (KV_PRESSURE, 'tenant', 'model')\n"
+    )
+    install("facts", source)
+    shown = run("policies", "facts").stdout
+    assert "\n  requires        kv_pressure\n  makes use of    tenant, model\n" in shown
+    (told,) = json.loads(run("policies", "facts", "--json").stdout)["policies"]
+    assert told["requires"] == ["kv_pressure"]
+    assert told["makes_use_of"] == ["tenant", "model"]
+    assert "makes use of" not in run("policies", "kv_threshold").stdout
+
+
 def test_one_policy_is_described_alone(run):
     """Its whole text and its taxonomy, and nothing of the others."""
     shown = run("policies", "in_flight_cap")

@@ -336,6 +336,23 @@ def test_a_target_that_cannot_be_read_is_one_clear_line(run, word):
     assert line.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("ftp://engine/x", "ftp://engine/x"),
+        (f"ftp://me:{TOKEN}@engine?key={TOKEN}", "ftp://engine?***"),
+        (f"http://engine:{TOKEN}", "http://engine:***"),
+    ],
+)
+def test_an_address_that_is_none_is_named_without_its_secrets(run, word, shown):
+    """One of several words is told from the others, also in the JSON."""
+    ran = run("signals", word)
+    assert ran.stderr.startswith(f"Error: {shown}: not usable: ")
+    (target,) = told(run("signals", "--json", word))["targets"]
+    assert target["target"] == shown
+    assert TOKEN not in ran.output
+
+
 def test_the_others_are_shown_when_one_fails(run, page):
     """One line for the one that failed, and still exit code 2."""
     good = page(b"vllm:num_requests_waiting 4\n")

@@ -208,11 +208,39 @@ def test_rubbish_that_begins_like_gzip_is_an_error():
 
 
 def test_a_compressed_body_may_not_grow_without_bound(monkeypatch):
-    """A few kilobytes cannot make us hold gigabytes."""
+    """A few kilobytes cannot make us hold gigabytes, in one member or in several."""
     monkeypatch.setattr(exposition, "MAX_BODY_BYTES", 1000)
-    page = parse(gzip.compress(b"a 1\n" * 100_000))
-    assert dict(page) == {"a": 1.0}
-    assert page.truncated
+    lines = b"a 1\n" * 250
+    full, rest = gzip.compress(lines), gzip.compress(b"a 1\n" * 100_000)
+    assert dict(parse(full)) == {"a": 1.0}
+    for bomb in (rest, full + rest, full + gzip.compress(b"\n"), full + full):
+        page = parse(bomb)
+        assert dict(page) == {}
+        assert page.oversized
+        assert page.truncated
+
+
+def test_a_body_exactly_at_the_bound_may_end_in_empty_members(monkeypatch):
+    """No room left is still a bound, and what adds nothing is within it."""
+    monkeypatch.setattr(exposition, "MAX_BODY_BYTES", 4)
+    page = parse(gzip.compress(b"a 1\n") + gzip.compress(b""))
+    assert (dict(page), page.oversized, page.truncated) == ({"a": 1.0}, False, False)
+
+
+def test_a_body_of_very_many_members_is_refused_fast():
+    """Twenty bytes a member, 16 MiB of them: time is in proportion to the bound."""
+    body = gzip.compress(b"a 1\n") + gzip.compress(b"") * 800_000
+    pages = []
+    assert timeit.timeit(lambda: pages.append(parse(body)), number=1) < 2
+    assert pages[0].oversized
+
+
+def test_a_long_compressed_body_is_read_whole():
+    """Members longer than one piece join without a seam."""
+    lines = "".join(f'a{{x="{n * n * 7919}"}} {n}\n' for n in range(60_000)).encode()
+    packed = gzip.compress(lines, 1)
+    assert len(packed) > 200_000
+    assert parse(packed * 2) == parse(lines)
 
 
 def test_the_newest_element_of_iteration_statistics_is_flattened():

@@ -1,6 +1,7 @@
 """The example gateway gives back what it took, however a request ends."""
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -25,10 +26,11 @@ class Engine(BaseHTTPRequestHandler):
     """Answers the way the prompt says."""
 
     waiting = "0"
+    metrics_status = 200
 
     def do_GET(self):
         """Serve the metrics."""
-        self.reply(200, METRICS.format(self.waiting).encode())
+        self.reply(self.metrics_status, METRICS.format(self.waiting).encode())
 
     def do_POST(self):
         """Serve a completion."""
@@ -76,7 +78,7 @@ class Engine(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def engine():
-    """A stub engine: its class attribute `waiting` is its queue depth."""
+    """A stub engine; class attributes are its queue depth and its metrics' status."""
     handler = type("Stub", (Engine,), {})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.handle_error = lambda *_: None
@@ -117,7 +119,8 @@ def ask(address, prompt, *, stream=True, **headers):
 
 def lines(command, kind):
     """The lines of one kind in the log."""
-    text = command[-1].read_text(encoding="utf-8")
+    log = command[-1]  # written within 50 ms of the first line
+    text = log.read_text(encoding="utf-8") if log.exists() else ""
     return [line for line in map(json.loads, text.splitlines()) if line["k"] == kind]
 
 
@@ -204,11 +207,70 @@ def test_a_request_that_is_no_request_is_not_decided(gateway, command, body):
     assert len(lines(command, "decision")) == 1
 
 
-def test_an_engine_without_the_signal_stops_the_start(command, engine):
-    """The gateway does not start blind: it names the signal that is missing."""
-    engine[0].waiting = "NaN"
+def refusal_to_start(command):
+    """The one line with which a gateway that cannot start says why."""
     ran = subprocess.run(
         command, capture_output=True, text=True, timeout=20, check=False
     )
-    assert ran.returncode != 0
-    assert "queue_depth" in ran.stderr
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == ""
+    (line,) = ran.stderr.splitlines()
+    return line
+
+
+def test_an_engine_without_the_signal_stops_the_start(command, engine):
+    """The gateway does not start blind: it names the signal that is missing."""
+    engine[0].waiting = "NaN"
+    assert "queue_depth is not supplied" in refusal_to_start(command)
+
+
+def test_an_error_page_is_a_failed_scrape(command, engine):
+    """Metrics under a status other than 200 are not believed."""
+    engine[0].metrics_status = 503
+    assert "/metrics answers 503" in refusal_to_start(command)
+
+
+def test_an_engine_that_is_not_there_stops_the_start(command, tmp_path):
+    """Nobody has to read a traceback to learn that the engine is down."""
+    with socket.socket() as taken:  # bound and not listening: nothing answers
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        line = refusal_to_start([address if "http:" in str(c) else c for c in command])
+    assert address in line
+    assert "refused" in line
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        ("100000000000000", 413),
+        ("9" * 5000, 400),
+        ("-1", 400),
+        ("many", 400),
+        ("", 400),
+        (None, 400),
+    ],
+)
+def test_a_length_that_is_none_is_answered(gateway, command, length, status):
+    """Neither memory nor a thread is spent on what a caller only claims."""
+    with closing(HTTPConnection(gateway, timeout=5)) as connection:
+        connection.putrequest("POST", "/v1/completions")
+        if length is not None:
+            connection.putheader("content-length", length)
+        connection.endheaders()
+        reply = connection.getresponse()
+        assert reply.status == status
+        assert "message" in json.loads(reply.read())["error"]
+    assert ask(gateway, "stream")[0] == 200
+    outcomes(command, 1)
+    assert len(lines(command, "decision")) == 1
+
+
+def test_json_nested_without_end_is_answered(gateway, command):
+    """It is no request, not a crash, and takes no place."""
+    with closing(HTTPConnection(gateway, timeout=5)) as connection:
+        connection.request("POST", "/v1/completions", b'{"prompt":' + b"[" * 200_000)
+        assert connection.getresponse().status == 400
+    assert ask(gateway, "stream")[0] == 200
+    outcomes(command, 1)
+    assert len(lines(command, "decision")) == 1

@@ -68,11 +68,9 @@ def _dual(seq, pressure, waiting):
 
 
 def unknown():
-    """A KV threshold on an engine that exports no KV pressure."""
-    yield header()
-    yield reading(
-        1, {"up": 1}, signals={"kv_pressure": {"value": None, "absent": "out of range"}}
-    )
+    """A KV threshold on an engine that exports no KV pressure under a known name."""
+    yield header(params={"threshold": 0.8}, provenance={"threshold": "unstated"})
+    yield reading(1, {'acme_kv_cache_used{engine="0"}': 0.4, "acme_kv_cache_total": 9})
     for seq in range(1, 101):
         yield decision(
             seq,

@@ -15,6 +15,7 @@ from tests.reports.examples import ALL
 
 from admitperf._version import __version__
 from admitperf.cli import COMMANDS, main
+from admitperf.reports.expand import Expander
 
 PROGRAM = "from admitperf.cli import main; main()"
 
@@ -133,6 +134,35 @@ def test_a_folder_is_no_log(run, tmp_path, command):
     assert "is a directory" in shown.stderr
 
 
+def test_the_others_are_reported_when_one_cannot_be_read(run, write, tmp_path):
+    """One line for each that could not be, on the page too, and exit code 2."""
+    first = write(header(), kv(1, 0.5), name="a.jsonl")
+    second = write(header(run="b", config="b"), kv(1, 0.5, run="b"), name="b.jsonl")
+    noise = write("noise", name="noise")
+    missing = str(tmp_path / "miss\x1b[31m")
+    shown = run("report", first, missing, second, noise)
+    assert shown.exit_code == 2
+    assert shown.stdout.count("1 Could it have fired?") == 2
+    assert "not read" in shown.stdout
+    told, odd = shown.stderr.splitlines()
+    assert told.startswith("Error: ")
+    assert told.endswith("miss?[31m: no such file or directory")
+    assert "no records" in odd
+    files = json.loads(run("report", "--json", first, missing).stdout)["files"]
+    assert files["paths"] == [first]
+    assert len(files["unread"]) == 1
+
+
+def test_each_file_that_cannot_be_read_has_a_line(run):
+    """Also when there is nothing else to report."""
+    shown = run("report", "none.jsonl", "neither.jsonl")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert [line.split(":")[1] for line in shown.stderr.splitlines()] == [
+        " none.jsonl",
+        " neither.jsonl",
+    ]
+
+
 def test_a_torn_log_is_reported(run, write):
     """99 of 100 rows are worth a report, and the fault is on the page."""
     path = write(header(), kv(1, 0.5), '{"k":"decision","seq":2')
@@ -193,6 +223,17 @@ def test_s_ui_03_a_reader_that_goes_away_ends_it_quietly(shell, live, tmp_path):
             )
             assert ran.stderr == b""
             assert ran.returncode in (0, 141), command
+
+
+def test_s_ui_03_a_missing_file_and_a_reader_that_goes_away(shell, live):
+    """At most the one line on the file, and no traceback."""
+    for reader in ("head -1", "true"):
+        ran = shell(
+            f"admitperf report {live} missing | {reader}; exit ${{PIPESTATUS[0]}}",
+            PYTHONUNBUFFERED="1",
+        )
+        assert ran.stderr in (b"", b"Error: missing: no such file or directory\n")
+        assert ran.returncode in (2, 141)
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
@@ -290,3 +331,124 @@ def test_expand_keeps_bytes_that_are_no_utf_8(run, tmp_path):
     path.write_bytes(jsonl(header()).encode() + damaged)
     assert run("log", "expand", str(path), "-o", str(out)).exit_code == 0
     assert out.read_bytes().endswith(damaged)
+
+
+@pytest.mark.parametrize("line", [
+    "admitperf log expand - -o log < log",
+    "admitperf log expand log >> log",
+    "admitperf log expand - < log >> log",
+    "admitperf log expand log 1<> log",
+    "ln log hard; admitperf log expand log -o hard",
+    "admitperf log expand log -o /dev/stdout >> log",
+    "ln log hard; admitperf log expand hard >> log",
+])  # fmt: skip
+def test_expand_knows_its_input_by_more_than_its_path(shell, live, tmp_path, line):
+    """Standard input, standard output and links name files too."""
+    path = tmp_path / "log"
+    before = Path(live).read_bytes()
+    path.write_bytes(before)
+    ran = shell(f"ulimit -f 1000; {line}")  # a log that reads itself never ends
+    assert ran.returncode == 2
+    (said,) = ran.stderr.splitlines()
+    assert b"is LOG itself; name another file" in said
+    assert path.read_bytes() == before
+
+
+def test_expand_into_the_file_a_shell_has_emptied_says_so(shell, live, tmp_path):
+    """`log expand log > log`: too late for the log, and clear why."""
+    (tmp_path / "log").write_bytes(Path(live).read_bytes())
+    ran = shell("admitperf log expand log > log")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(b"Error: standard output is LOG itself")
+
+
+def test_expand_may_read_and_write_the_same_device(shell):
+    """Only a file can be destroyed; the null device is no log, and that is said."""
+    ran = shell("admitperf log expand /dev/null -o /dev/null")
+    assert ran.stderr == b"Error: /dev/null: no records\n"
+
+
+def test_a_failed_expand_leaves_the_target_as_it_was(run, live, tmp_path, monkeypatch):
+    """Whatever breaks in the middle: the old file, and nothing beside it."""
+    out = tmp_path / "out" / "x.jsonl"
+    out.parent.mkdir()
+    out.write_text("old", encoding="utf-8")
+
+    def breaks(self, lines):
+        yield "new"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Expander, "expand", breaks)
+    shown = run("log", "expand", live, "-o", str(out))
+    assert shown.exit_code == 2
+    assert "no space left on device" in shown.stderr
+    assert out.read_text(encoding="utf-8") == "old"
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_expand_replaces_what_a_link_leads_to(run, live, tmp_path):
+    """The link stays a link, and the file keeps its permissions."""
+    out, link = tmp_path / "out.jsonl", tmp_path / "to"
+    out.write_text("old", encoding="utf-8")
+    out.chmod(0o640)
+    link.symlink_to(out)
+    assert run("log", "expand", live, "-o", str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert out.read_text("utf-8") == run("log", "expand", live).stdout
+
+
+COMMAND_LINES = [
+    "report {}",
+    "report --json {}",
+    "log expand {}",
+    "signals",
+    "policies",
+    "demo",
+    "--help",
+    "--version",
+    "report --help",
+]
+
+
+@pytest.mark.parametrize("command", COMMAND_LINES)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(shell, live, command, unbuffered):
+    """Standard output takes nothing: exit code 2 and no traceback."""
+    command = command.format(live)
+    ran = shell(f"admitperf {command} > /dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert ran.stderr == b"Error: standard output: no space left on device\n"
+    assert ran.returncode == 2
+
+
+@pytest.mark.parametrize("command", COMMAND_LINES)
+def test_a_closed_standard_output_is_one_line(shell, live, command):
+    """What cannot be shown is not passed over in silence."""
+    ran = shell(f"admitperf {command.format(live)} >&-")
+    assert ran.stderr == b"Error: standard output: bad file descriptor\n"
+    assert ran.returncode == 2
+
+
+def test_a_working_folder_that_is_gone_is_no_traceback(shell, live):
+    """An absolute path is read, a relative one is not there."""
+    gone = "mkdir gone; cd gone; rmdir ../gone; admitperf"
+    whole = shell(f"{gone} report {live} x.jsonl")
+    assert b"1 Could it have fired?" in whole.stdout
+    assert whole.stderr == b"Error: x.jsonl: no such file or directory\n"
+    for command in ("report x", "log expand x", f"log expand {live} -o x", "demo"):
+        ran = shell(f"{gone} {command}")
+        assert ran.returncode == 2
+        assert len(ran.stderr.splitlines()) == 1, ran.stderr
+        assert b"no such file or directory" in ran.stderr
+
+
+def test_a_distance_beyond_every_number_is_not_known(run, write):
+    """Two finite numbers can be infinitely far apart: `--` and null."""
+    gate = ["g", 1e308, ">=", -1e308, True]
+    path = write(header(), decision(1, gates=[gate]))
+    shown = run("report", path)
+    assert shown.exit_code == 0
+    assert re.search(r"^ +g >= -1e\+308 .* --$", shown.output, re.MULTILINE)
+    (found,) = json.loads(run("report", "--json", path).output)["runs"]
+    assert found["gates"][0]["distance"] is None
+    assert found["gates"][0]["nearest"] == 1e308

@@ -3,7 +3,15 @@
 import json
 
 import pytest
-from tests.reports.byhand import decision, header, kv, lost, outcome, reading
+from tests.reports.byhand import (
+    START_US,
+    decision,
+    header,
+    kv,
+    lost,
+    outcome,
+    reading,
+)
 
 BLIND = {
     "reason": "signal_absent",
@@ -52,7 +60,7 @@ def test_s_bm_11_a_threshold_that_was_out_of_reach_is_inert(found, states):
     assert word == "INERT"
     assert "could not have fired" in says
     assert "kv_pressure >= 0.9 never held (0.07 to 0.44, n 3600)" in says
-    assert "0.46 away" in says
+    assert "0.46 from the bound" in says
     assert "queue_depth went from 0 to 60" in says
 
 
@@ -70,6 +78,86 @@ def test_s_bm_11_without_the_kv_column_nothing_can_be_said(found, states):
     assert "kv_pressure was never supplied" in says
     assert "queue_depth went from 0 to 60" in says
     assert "could not have fired" not in says
+
+
+@pytest.mark.parametrize(
+    ("n", "pressure", "said"),
+    [
+        (1, 0.5, "It did not come near in this log (n=1): no gate ever changed"),
+        (19, 0.5, "It did not come near in this log (n=19): no gate"),
+        (19, 0.85, "It came near and did not fire in this log (n=19): no gate"),
+        (20, 0.5, "It could not have fired: no gate ever changed its answer."),
+    ],
+)
+def test_a_few_decisions_do_not_show_that_it_could_not(found, n, pressure, said):
+    """INERT all the same; what is claimed of it follows from how much was seen."""
+    word, says = found(header(), *many(n, pressure))
+    assert word == "INERT"
+    assert said in says
+    assert ("could not have fired" in says) is (n >= 20)
+
+
+def test_a_bound_of_nothing_is_near_only_when_it_is_met(found):
+    """A tenth of 0 is 0: one waiting is not near a gate at none."""
+    for value, near in ((0, True), (1, False)):
+        gate = ["queue_depth", value, "<", 0, False]
+        line = decision(1, signals={"queue_depth": value}, gates=[gate])
+        _, says = found(header(requires=[]), line)
+        assert ("came near" in says) is near
+
+
+def test_a_blind_run_says_since_when_and_what_might_be_mapped(found):
+    """The raw names that look like the signal, from readings and from decisions."""
+    lines = [
+        reading(1, {'acme:kv_cache_used{engine="0"}': 0.4, "kv_pressure_total": 7}),
+        kv(1, 0.5, signals={"kv_pressure": None}, gates=[]),
+        *(decision(seq, reading=1, **BLIND) for seq in range(11, 40)),
+        decision(40, raw={"acme_kv_blocks_used": 1}, sources={}, **BLIND),
+    ]
+    word, says = found(header(), *lines)
+    assert word == "UNKNOWN"
+    assert "Blind decisions: from 2026-09-21 14:13:21Z to 14:13:24Z." in says
+    assert "kv_pressure was never supplied. Nearest raw names in the log: " in says
+    for name in ("acme_kv_cache_used", "acme_kv_blocks_used"):
+        assert name in says
+    assert "_total" not in says
+
+
+def test_the_names_of_every_process_are_looked_through(found):
+    """Two processes, one run: the second one's metrics help as well."""
+    other = {"run": "other", "t_us": START_US + 60_000_000}
+    word, says = found(
+        header(),
+        decision(1, **BLIND),
+        header(**other),
+        reading(1, {"acme_kv_cache_used": 1}, run="other"),
+        decision(1, **BLIND, **other),
+    )
+    assert word == "UNKNOWN"
+    assert "from 2026-09-21 14:13:20Z to 14:14:20Z" in says
+    assert "acme_kv_cache_used" in says
+
+
+def test_a_blind_policy_that_states_no_requirements_is_helped_too(found):
+    """The first blind decision says which signal it missed."""
+    lines = [decision(seq, raw={"acme_kv_used": 1}, **BLIND) for seq in range(1, 9)]
+    _, says = found(header(requires=[]), *lines)
+    assert "kv_pressure was never supplied. Nearest raw names in the log: acme" in says
+    seen = [kv(seq, 0.5) for seq in range(11, 20)]
+    word, says = found(header(requires=[]), *seen, *lines)
+    assert word == "UNKNOWN"
+    assert "never supplied" not in says
+    _, says = found(header(requires=[]), decision(1, **{**BLIND, "why": "no data"}))
+    assert "never supplied" not in says
+
+
+def test_a_series_that_is_there_and_not_usable_gets_no_other_name(found):
+    """43 under the right name is no reason to map a wrong one."""
+    signals = {"kv_pressure": {"value": None, "absent": "kv_pressure{} = 43"}}
+    page = reading(1, {"acme_kv_used": 43}, signals=signals)
+    _, says = found(header(), page, decision(1, reading=1, **BLIND))
+    assert "kv_pressure was never supplied: kv_pressure{} = 43." in says
+    assert "Nearest" not in says
 
 
 def test_a_refusal_makes_a_run_live(found):
@@ -177,7 +265,7 @@ def test_shadow_that_would_not_have_fired_says_how_far_it_stayed(found):
     word, says = found(header(enforce=0.0), *many(3, enforced=False))
     assert word == "SHADOW"
     assert "0 of 3" in says
-    assert "0.4 away" in says
+    assert "0.4 from the bound" in says
 
 
 def test_a_split_that_governed_nobody_is_shadow(found):

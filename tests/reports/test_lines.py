@@ -167,6 +167,7 @@ def test_every_fault_is_named(raw, why):
         ({"gates": [["kv_pressure", 0.4]]}, "gates"),
         ({"gates": {"kv_pressure": 0.4}}, "gates"),
         ({"facts": []}, "facts"),
+        ({"raw": [1]}, "raw"),
         ({"reason": {}}, "reason"),
     ],
 )

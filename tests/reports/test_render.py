@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.reports.byhand import header, jsonl, kv, outcome
+from tests.reports.byhand import decision, header, jsonl, kv, outcome
 from tests.reports.examples import ALL
 
 from admitperf.reports import render, wording
@@ -146,6 +146,66 @@ def test_goodput_that_could_be_higher_says_at_least(write):
     assert "at least 0.500 = 1 of 2 attempts offered" in text
     assert "1 let in have no outcome and count as not met." in text
     assert "at least" not in render.text(report([write(*lines, outcome(2))]))
+
+
+def test_a_version_is_the_programs_and_not_the_policys(write):
+    """The title names the policy alone; who wrote the log has a line of its own."""
+    lines = (header(policy="ops_gate", version="9.8.7"), kv(1, 0.5))
+    title, _, *rest = render.text(report([write(*lines)])).splitlines()
+    assert title == "Run of ops_gate"
+    assert "  written by    admitperf 9.8.7, 1 process, run id k3f9x2ab" in rest
+    text = render.text(report([write(header(version=None), kv(1, 0.5))]))
+    assert "  written by    1 process, run id k3f9x2ab" in text
+
+
+def test_a_run_says_when_it_was(write):
+    """Days and clock times, in UTC, of the first decision and the last."""
+    text = render.text(report([write(header(), kv(1, 0.5), kv(30, 0.5))]))
+    assert "  decisions     from 2026-09-21 14:13:20Z to 14:13:23Z\n" in text
+    assert "\n  decisions " not in render.text(report([write(header())]))
+
+
+def test_where_a_parameter_comes_from_is_said_in_words(write):
+    """The log's `unstated` means nothing to who reads only the report."""
+    text = render.text(
+        report(
+            [
+                write(
+                    header(
+                        params={"a": 4, "b": 1, "c": 2},
+                        provenance={"a": "unstated", "b": "default", "c": "fitted"},
+                    ),
+                    kv(1, 0.5),
+                )
+            ]
+        )
+    )
+    assert "a=4 (given, origin not stated), b=1 (default), c=2 (fitted)" in text
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_away_has_one_meaning(page, name):
+    """Distances are not called what callers are told."""
+    found = re.findall(r"(\S+)\s+away\b", page(name))
+    assert set(found) == {"turned"}
+
+
+def test_a_blind_run_says_in_its_faults_when_it_was(write):
+    """The times of the blind decisions alone."""
+    blind = {"reason": "signal_stale", "blind": "signal_stale", "why": "old"}
+    lines = (header(), kv(1, 0.5), decision(20, **blind), kv(30, 0.5))
+    text = render.text(report([write(*lines)]))
+    assert "blind         1 of 3 (33.3 %) decisions, at 2026-09-21 14:13:22Z" in text
+
+
+def test_one_is_one(write):
+    """`1 decision`, not `1 decisions`."""
+    signals = {f"s{n}": n for n in range(257)}
+    lines = (header(), decision(1, signals=signals, reading=9), outcome(5))
+    text = render.text(report([write(*lines)]))
+    assert "1 decision made on one that is not in the log" in text
+    assert "1 outcome, left out above" in text
+    assert "1 value of further names left out" in text
 
 
 @pytest.mark.parametrize(

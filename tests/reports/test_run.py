@@ -129,6 +129,7 @@ def test_processes_of_one_run_are_added_up(write):
     assert run.gates[0].asked == 3
     assert run.faults.lost == {"decision": 1}
     assert run.faults.events == {"blind": 1}
+    assert run.when.text == "from 2026-09-21 14:13:20Z to 14:21:40Z"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,13 @@ def test_the_json_report_is_strict_and_has_the_same_numbers(write):
     made = report([path])
     again = json.loads(json.dumps(made.to_dict(), allow_nan=False))
     assert again["runs"][0]["answers"]["offered"] == made.runs[0].answers.offered
-    assert again["runs"][0]["finding"]["word"] == "LIVE"
+    (run,) = again["runs"]
+    assert run["finding"]["word"] == "LIVE"
+    assert run["when"] == {
+        "first_utc": "2026-09-21T14:13:20.100000Z",
+        "last_utc": "2026-09-21T14:13:20.200000Z",
+    }
+    assert run["faults"]["blind_when"] == {"first_utc": None, "last_utc": None}
 
 
 def test_runs_come_in_the_order_they_began(write):

@@ -34,21 +34,29 @@ def test_what_is_typed_is_completed_and_shown_without_secrets(typed, shown):
 
 
 @pytest.mark.parametrize(
-    "typed",
+    ("typed", "named"),
     [
-        "ftp://h/x",
-        "http://",
-        "http://:80",
-        "http://h:x",
-        "http://h:99999",
-        "http://[::1",
+        ("ftp://h/x", "ftp://h/x"),
+        ("http://", "http://"),
+        ("http://:80", "http://:80"),
+        ("http://h:99999", "http://h:99999"),
+        ("http://[::1", "http://[::1"),
+        ("http://h:pw", "http://h:***"),
+        ("h:pw/x", "http://h:***/x"),
+        ("http://[::1]:pw", "http://[::1]:***"),
+        ("ftp://h:21/x#pw", "ftp://h:21/x?***"),
+        ("ftp://u:pw@h/x?token=pw", "ftp://h/x?***"),
+        ("http://u:p/w@h:x", "http://h:***"),
+        ("http://u:p?w@h:x", "http://h:***"),
+        ("ftp://u:p://w@h", "ftp://h"),
     ],
 )
-def test_what_is_no_web_address_is_refused_without_repeating_it(typed):
-    """The message says what is wrong and how one looks."""
+def test_what_is_no_web_address_is_named_without_its_secrets(typed, named):
+    """The message says which, what is wrong and how one looks."""
     with pytest.raises(ScrapeError, match="http://HOST:PORT/metrics") as caught:
         Address.of(typed)
-    assert typed not in str(caught.value).replace("http://HOST:PORT/metrics", "")
+    assert caught.value.target == named
+    assert str(caught.value).startswith(f"{named}: not usable: ")
 
 
 @given(st.text(max_size=80))

@@ -1,5 +1,6 @@
 """One page over HTTP: it comes, or one clear message says why not."""
 
+import gzip
 import shutil
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import pytest
 from tests.scrape.server import http
 
 from admitperf.core.clock import SYSTEM
+from admitperf.engines import exposition
 from admitperf.scrape import fetch as module
 from admitperf.scrape.fault import ScrapeError
 from admitperf.scrape.fetch import fetch
@@ -248,3 +250,64 @@ def test_a_token_in_the_page_is_blanked(serve):
     """A page that echoes our header cannot bring the token into a report."""
     server = serve(http(f'seen{{by="{TOKEN}"}} 1\n'.encode()))
     assert fetch(server.url, token=TOKEN).body == b'seen{by="***"} 1\n'
+
+
+ECHOES = [
+    TOKEN,
+    TOKEN.upper(),
+    r"\u0073\u0033cret\u002Dtoken",
+    r"s3cret\-token",
+    "s%33cret%2Dtoken",
+]
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_token_is_blanked_however_it_is_written(serve, pack, echo):
+    """Capitals, escapes and gzip hide it from a search, and not from a reader."""
+    server = serve(http(pack(f'seen{{by="{echo}"}} 1\n'.encode())))
+    assert fetch(server.url, token=TOKEN).body == b'seen{by="***"} 1\n'
+
+
+def test_a_compressed_page_without_the_token_stays_as_it_came(serve):
+    """Nothing is unpacked that need not be."""
+    body = gzip.compress(PAGE)
+    assert fetch(serve(http(body)).url, token=TOKEN).body == body
+
+
+def test_a_token_in_a_page_packed_twice_is_not_shown(serve):
+    """What would be unpacked a second time is no page."""
+    inner = gzip.compress(f'seen{{by="{TOKEN}"}} 1\n'.encode())
+    server = serve(http(gzip.compress(inner + TOKEN.encode())))
+    assert fault(server.url, token=TOKEN).kind == "binary"
+
+
+def test_a_bomb_is_a_failed_fetch(serve, monkeypatch):
+    """It is refused before anything looks for the token in it."""
+    monkeypatch.setattr(exposition, "MAX_BODY_BYTES", 1000)
+    server = serve(http(gzip.compress(b"a 1\n" * 1000)))
+    assert fault(server.url, token=TOKEN).kind == "too_large"
+
+
+def test_a_token_that_becomes_a_host_name_is_not_shown(serve):
+    """A host name is read in small letters; so is the token in it."""
+    token = "S3cret-Token"
+    there = f"http://{token}.example/metrics"
+    failed = fault(serve(http(status="302 Found", location=there)).url, token=token)
+    assert failed.kind == "redirect"
+    assert token.lower() not in str(failed).lower()
+    assert "http://***.example" in str(failed)
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "302 Found"])
+def test_a_token_in_a_redirect_on_the_same_host_is_not_shown(serve, status):
+    """An address that was followed is named in later faults, without the token."""
+
+    def answer(request):
+        if request.startswith(b"GET /metrics "):
+            return http(status="302 Found", location=f"/login/{TOKEN}")
+        return http(status=status, location="file:///x")
+
+    failed = fault(serve(answer).url, token=TOKEN)
+    assert "/login/***" in str(failed)
+    assert TOKEN not in f"{failed} {failed.target} {failed.what}"

@@ -113,9 +113,10 @@ def test_nothing_counted_is_not_a_rate_of_zero():
 
 
 def test_a_missing_signal_names_what_comes_nearest():
-    """Names on the page, not the parts of histograms, and the line to map one."""
+    """Gauges on the page, no counters or parts of histograms, and the line for one."""
     body = b"vllm:num_requests_running 1\nacme_kv_cache_used 0.3\n"
     body += b'acme_kv_cache_seconds_bucket{le="1"} 4\nacme_kv_cache_created 1e9\n'
+    body += b"acme_kv_cache_total 4\nacme_kv_cache_sum 4\nacme_kv_cache_count 4\n"
     line = lines(survey("there", sample(body)))["kv_pressure"]
     assert line.nearest == ("acme_kv_cache_used",)
     assert line.add_source == 'KV_PRESSURE.add_source("acme_kv_cache_used")'
@@ -144,6 +145,21 @@ def test_what_no_engine_knows_comes_from_the_host(name):
     """Signals of requests and of the ledger are not missing from the page."""
     line = lines(survey("there", sample(VLLM)))[name]
     assert "host" in line.why or "policy" in line.why
+
+
+@pytest.mark.parametrize("name", ["attempt", "in_flight", "deadline_slack_s"])
+def test_no_name_is_offered_for_what_no_engine_knows(name):
+    """A page that has such a name is still not the one to ask."""
+    page = sample(VLLM + b"attempt_now 1\nin_flight_now 2\ndeadline_slack_s_now 3\n")
+    line = lines(survey("there", page))[name]
+    assert (line.nearest, line.add_source) == ((), None)
+
+
+def test_one_line_that_cannot_be_read_is_one():
+    """`1 line`, and `2 lines`."""
+    for count, said in ((1, "1 line of the page"), (2, "2 lines of the page")):
+        (warning,) = survey("there", sample(VLLM + b"no sample\n" * count)).warnings
+        assert warning == f"{said} cannot be read"
 
 
 def test_a_value_out_of_range_is_skipped_and_said():

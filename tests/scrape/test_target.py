@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.scrape.server import http
 
+from admitperf.engines import exposition
 from admitperf.scrape.fault import ScrapeError
 from admitperf.scrape.fetch import MAX_BYTES
 from admitperf.scrape.target import Endpoint, File, read_page, target_of
@@ -109,6 +110,13 @@ def test_what_holds_no_metrics_is_refused(body, content_type, kind):
     assert str(caught.value).startswith("there: ")
 
 
+@pytest.mark.parametrize(("count", "said"), [(1, "1 line"), (2, "2 lines")])
+def test_how_many_lines_cannot_be_read(count, said):
+    """One is one line, two are lines."""
+    with pytest.raises(ScrapeError, match=f"no sample in it, {said} that cannot"):
+        read_page("there", b"what is this\n" * count)
+
+
 @given(st.binary(max_size=300), st.sampled_from(["", "text/plain", "application/json"]))
 def test_any_bytes_are_a_page_or_one_clear_fault(body, content_type):
     """Nothing a server can send raises anything else."""
@@ -140,3 +148,11 @@ def test_a_page_that_ends_too_early_is_marked(serve, end, content_type, cut):
     """A last line without its end, or OpenMetrics without # EOF, may lack engines."""
     server = serve(http(PAGE + end, content_type=content_type))
     assert target_of(server.url).read().cut is cut
+
+
+def test_a_page_that_unpacks_without_bound_is_a_failed_scrape(monkeypatch):
+    """A bomb is named as what it is, and nothing of it is shown."""
+    monkeypatch.setattr(exposition, "MAX_BODY_BYTES", 1000)
+    with pytest.raises(ScrapeError) as caught:
+        read_page("here", gzip.compress(b"a 1\n" * 1000))
+    assert caught.value.kind == "too_large"

@@ -3,7 +3,7 @@
 import pytest
 
 from admitperf.core.errors import ConfigError
-from admitperf.scrape.token import DEFAULT_ENV, read_token
+from admitperf.scrape.token import DEFAULT_ENV, blanked, read_token
 
 TOKEN = "s3cret-token"
 
@@ -71,3 +71,18 @@ def test_both_at_once_are_refused():
     """Which one was meant cannot be told."""
     with pytest.raises(ConfigError, match="not both"):
         read_token(env="A", file="b")
+
+
+def test_a_long_token_is_blanked_with_what_is_glued_to_it():
+    """The first characters tell it, and its end goes with them."""
+    token = "Ab3" * 1000
+    assert blanked(f'x "{token}" y', token) == 'x "***" y'
+    assert blanked(f"x {token.lower()} y", token) == "x *** y"
+
+
+def test_a_token_of_odd_characters_is_blanked():
+    """What means something in a pattern is only itself, escaped or not."""
+    token = r'^a]\b"c-$('
+    escaped = token.replace("\\", r"\\").replace('"', r"\"")
+    assert blanked(f"x {token} y {escaped}", token) == "x *** y ***"
+    assert blanked("nothing here", token) == "nothing here"

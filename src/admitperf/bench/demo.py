@@ -94,6 +94,7 @@ def run_demo(names: Sequence[str], folder: Path) -> Demo:
     recording = Recording.demo()
     classes = {name: load(name) for name in names}
     paths = {name: folder / f"{name}.jsonl" for name in classes}
+    _refuse_file(folder)
     for path in paths.values():
         _make_room(path)
     for name, cls in classes.items():
@@ -112,6 +113,12 @@ def run_demo(names: Sequence[str], folder: Path) -> Demo:
     order = {name: place for place, name in enumerate(classes)}
     runs = sorted(made.runs, key=lambda run: order.get(run.header.get("policy", ""), 0))
     return Demo(recording, replace(made, runs=tuple(runs)))
+
+
+def _refuse_file(folder: Path) -> None:
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise DemoError(f"{place} is a file, not a folder")
 
 
 def _make_room(path: Path) -> None:

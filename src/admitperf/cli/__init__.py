@@ -7,7 +7,7 @@ Results go to standard output, everything else to standard error. Exit codes: 0 
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 import click
@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": ("admitperf.cli.demo", "Run policies over a recorded run of an engine."),
 }
 
+_UNWRITTEN = 2
 _BROKEN_PIPE = 141  # 128 + SIGPIPE, what a shell shows for a command cut off by `head`
 
 
@@ -54,24 +55,44 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses what stands before the command, and prints help or version."""
-        with _quiet_pipe():
+        with _writing():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command."""
-        with _quiet_pipe():
+        with _writing():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _quiet_pipe() -> Iterator[None]:
-    """Ends quietly when the reader of standard output has gone away."""
+def _writing() -> Iterator[None]:
+    """Ends without a traceback when standard output takes no more.
+
+    Quietly when its reader has gone away; with one line when it is full or closed.
+    """
+    if sys.stdout is None:
+        # Opened for reading: writing to it fails like writing to what is closed.
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        sys.stdout = open(nothing, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
         yield
+        sys.stdout.flush()
     except BrokenPipeError:
-        # What is still buffered is flushed at exit, and must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go()
         sys.exit(_BROKEN_PIPE)
+    except OSError as error:
+        _let_go()
+        where = error.filename or "standard output"
+        why = (error.strerror or type(error).__name__).lower()
+        with suppress(OSError):
+            click.echo(f"Error: {where}: {why}", err=True)
+        sys.exit(_UNWRITTEN)
+
+
+def _let_go() -> None:
+    """What is still buffered is flushed at exit, and must not fail again."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -39,7 +39,7 @@ def command(name: str | None, *, as_json: bool) -> None:
 
     Ours and those of other packages are found the same way. For each: the package it
     comes from, its rule, its parameters with range, default and where that comes from,
-    and the signals and facts it requires.
+    the signals it requires and the facts it makes use of.
 
     A package that is broken is one line on standard error; the others are listed.
     """
@@ -74,9 +74,8 @@ def described(cls: type[Policy], offer: EntryPoint) -> dict[str, Any]:
         "class": offer.value,
         "rule": " ".join(doc.partition("\n\n")[0].split()),
         "doc": doc,
-        "requires": [
-            one.name if isinstance(one, Signal) else one for one in cls.requires
-        ],
+        "requires": [one.name for one in cls.requires if isinstance(one, Signal)],
+        "makes_use_of": [one for one in cls.requires if isinstance(one, str)],
         "baseline": cls.baseline,
         "taxonomy": {name: getattr(cls, name) for name in _TAXONOMY},
         "metadata_assumed": list(cls.metadata_assumed),
@@ -119,6 +118,8 @@ def _text(policy: dict[str, Any], *, whole: bool) -> Iterator[str]:
     else:
         yield from _row("rule", policy["rule"])
     yield from _row("requires", ", ".join(policy["requires"]) or "nothing")
+    if policy["makes_use_of"]:
+        yield from _row("makes use of", ", ".join(policy["makes_use_of"]))
     for parameter in policy["parameters"]:
         yield from _parameter_text(parameter)
     if not policy["parameters"]:

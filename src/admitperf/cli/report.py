@@ -1,11 +1,17 @@
 """`admitperf report`."""
 
 import json
+import sys
+from collections.abc import Iterable
 
 import click
 
-from admitperf.cli.reading import no_traceback, say_when_waiting
+from admitperf.cli.reading import say_when_waiting
+from admitperf.core.errors import LogError
 from admitperf.reports.slo import Slo
+from admitperf.reports.wording import printable
+
+_UNREAD = 2
 
 
 class _SloType(click.ParamType[Slo]):
@@ -42,14 +48,29 @@ def command(logs: tuple[str, ...], *, as_json: bool, slo: Slo | None) -> None:
     The finding is one word. LIVE: it refused something. INERT: it ran and never
     answered anything but admit. UNKNOWN: the log cannot say. BASELINE: it refuses
     nothing by design. SHADOW: nothing was enforced.
+
+    Exit code 2 when a LOG could not be read; the others are reported all the same.
     """
     from admitperf.reports import render
     from admitperf.reports.report import report
 
     say_when_waiting(logs)
-    with no_traceback():
+    try:
         made = report(logs, slo)
+    except LogError as error:
+        _end(error.args)
+        return
     if as_json:
         click.echo(json.dumps(made.to_dict(), indent=2, allow_nan=False))
     else:
         click.echo(render.text(made), nl=False)
+    _end(made.files.unread)
+
+
+def _end(unread: Iterable[str]) -> None:
+    """Says which files could not be read; any makes the exit code 2."""
+    faults = list(unread)
+    for fault in faults:
+        click.echo(f"Error: {printable(fault)}", err=True)
+    if faults:
+        sys.exit(_UNREAD)

@@ -12,11 +12,15 @@ import zlib
 from collections.abc import Iterator
 
 MAX_BODY_BYTES = 64 * 2**20
-"""Most bytes a compressed body may grow to; the rest counts as cut off.
+"""Most bytes a compressed body may grow to; nothing of a larger one is read.
 
 A full page of four data-parallel vLLM ranks is about 200 kB; this is room for
 hundreds of them, and a bound on what a hostile answer can make us hold."""
 
+MAX_MEMBERS = 1000
+"""Most gzip members read from one body. Plain choice: servers send one."""
+
+_PIECE_BYTES = 2**16  # what is copied once for each member, at most
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW_BITS = 31
 _MILLISECONDS_IN_S = 1000.0
@@ -69,10 +73,11 @@ class Page(dict[str, float]):
         eof: The page ended in `# EOF` (OpenMetrics). What follows it was not read.
         truncated: The last line had no end and was dropped, since `1` may be the
             beginning of `14`, or the compressed body broke off.
+        oversized: The compressed body grows beyond every bound; none of it was read.
         errors: Lines that could not be read.
     """
 
-    __slots__ = ("eof", "errors", "timestamps", "truncated", "types")
+    __slots__ = ("eof", "errors", "oversized", "timestamps", "truncated", "types")
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,6 +85,7 @@ class Page(dict[str, float]):
         self.types: dict[str, str] = {}
         self.eof = False
         self.truncated = False
+        self.oversized = False
         self.errors = 0
 
     def fresh(self, now_s: float, max_age_s: float) -> "Page":
@@ -95,6 +101,7 @@ class Page(dict[str, float]):
         page = Page()
         page.types = self.types
         page.eof, page.truncated, page.errors = self.eof, self.truncated, self.errors
+        page.oversized = self.oversized
         for key, value in self.items():
             stamp_s = self.timestamps.get(key)
             if stamp_s is None:
@@ -134,29 +141,58 @@ def parse(body: str | bytes, content_type: str = "") -> Page:
 
 def _text(body: str | bytes, page: Page) -> str:
     if not isinstance(body, str):
-        if body[:2] == _GZIP_MAGIC:
-            body = _inflate(body, page)
+        body = inflated(body, page)
         body = body.decode("utf-8", "replace")
     if body[:1] == "\ufeff":
         body = body[1:]
     return body.replace("\r\n", "\n") if "\r" in body else body
 
 
-def _inflate(body: bytes, page: Page) -> bytes:
-    whole = bytearray()
-    while body[:2] == _GZIP_MAGIC:
-        member = zlib.decompressobj(_GZIP_WINDOW_BITS)
-        try:
-            whole += member.decompress(body, MAX_BODY_BYTES - len(whole))
-        except zlib.error:
-            page.errors += 1
-            page.truncated = True
-            break
-        if not member.eof:
-            page.truncated = True
-            break
-        body = member.unused_data
-    return bytes(whole)
+def inflated(body: bytes, page: Page) -> bytes:
+    """What a gzip body holds; any other body as it is.
+
+    Takes time and memory in proportion to the body and to `MAX_BODY_BYTES`, whatever
+    the body says.
+
+    Args:
+        body: As it came.
+        page: Is told what is wrong with it.
+    """
+    if body[:2] != _GZIP_MAGIC:
+        return body
+    whole, at = bytearray(), 0
+    try:
+        for _ in range(MAX_MEMBERS):
+            at, ended = _inflate_member(body, at, whole)
+            page.truncated |= not ended
+            if not ended or body[at : at + 2] != _GZIP_MAGIC:
+                return bytes(whole)
+    except zlib.error:
+        page.errors += 1
+        page.truncated = True
+        return bytes(whole)
+    except _OversizedError:
+        pass
+    page.oversized = page.truncated = True
+    return b""
+
+
+class _OversizedError(Exception):
+    """A body that grows beyond the bound."""
+
+
+def _inflate_member(body: bytes, at: int, whole: bytearray) -> tuple[int, bool]:
+    """Adds one member to the whole; where it ended, and whether it had an end."""
+    member, view = zlib.decompressobj(_GZIP_WINDOW_BITS), memoryview(body)
+    while not member.eof and at < len(body):
+        piece = view[at : at + _PIECE_BYTES]
+        # One byte beyond the bound is room enough to see that it does not hold; no
+        # room at all would mean no bound. With room left all of the piece is used up.
+        whole += member.decompress(piece, MAX_BODY_BYTES + 1 - len(whole))
+        if len(whole) > MAX_BODY_BYTES:
+            raise _OversizedError
+        at += len(piece)
+    return at - len(member.unused_data), member.eof
 
 
 def _looks_like_json(text: str, content_type: str) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from admitperf.reports.gates import Gates
 from admitperf.reports.shape import Fields
+from admitperf.reports.times import Period
 
 MOST_SIGNALS = 256  # plain choice: an honest log has a few dozen, a broken one no end
 _NAN = math.nan
@@ -56,7 +57,7 @@ class Decisions:
         logical: a 64-bit hash of each row's logical id, 0 when it has none.
         facts: how many rows carried each fact.
         whys: the first explanation given for each blind reason.
-        first_us, last_us: time of the first and last, None when there are none.
+        when, blind_when: from the first to the last, and the same of the blind ones.
         signals_left_out: values of signals beyond `MOST_SIGNALS` names.
     """
 
@@ -75,8 +76,8 @@ class Decisions:
         self.facts: Counter[str] = Counter()
         self.whys: dict[str, str] = {}
         self.gates = Gates()
-        self.first_us: int | None = None
-        self.last_us: int | None = None
+        self.when = Period()
+        self.blind_when = Period()
         self.signals_left_out = 0
         self.flags = bytearray()
         self._kind_of: dict[Kind, int] = {}
@@ -110,8 +111,8 @@ class Decisions:
             self.waits.setdefault(key, array("d")).extend(waits)
         self._absorb_rows(other)
         self._absorb_counts(other)
-        self._span(other.first_us)
-        self._span(other.last_us)
+        self.when.absorb(other.when)
+        self.blind_when.absorb(other.blind_when)
         self.n += other.n
         self.fill()
 
@@ -133,7 +134,7 @@ class Decisions:
         )
         self.decide_us.append(_or_nan(fields.get("decide_us")))
         self.age_ms.append(_or_nan(fields.get("age_ms")))
-        self._span(fields["t_us"])
+        self.when.widen(fields["t_us"])
 
     def _answer(self, fields: Fields) -> None:
         admitted = fields["admitted"]
@@ -146,12 +147,17 @@ class Decisions:
             fields.get("blind") or "",
         )
         self.answers[answer] += 1
-        if answer.blind and fields.get("why"):
-            self.whys.setdefault(answer.blind, fields["why"])
+        if answer.blind:
+            self._blind(answer.blind, fields)
         if fields.get("retry_after_ms") is not None:
             waits = self.waits.setdefault(answer[:2], array("d"))
             waits.append(fields["retry_after_ms"])
             self.wait_kinds[fields.get("wait") or "not said"] += 1
+
+    def _blind(self, reason: str, fields: Fields) -> None:
+        self.blind_when.widen(fields["t_us"])
+        if fields.get("why"):
+            self.whys.setdefault(reason, fields["why"])
 
     def _signal(self, name: str, value: float) -> None:
         column = self.columns.get(name)
@@ -174,12 +180,6 @@ class Decisions:
             self._kind_of[kind] = len(self.kinds)
             self.kinds.append(kind)
         return self._kind_of[kind]
-
-    def _span(self, t_us: int | None) -> None:
-        if t_us is None:
-            return
-        self.first_us = t_us if self.first_us is None else min(self.first_us, t_us)
-        self.last_us = t_us if self.last_us is None else max(self.last_us, t_us)
 
     def _absorb_rows(self, other: "Decisions") -> None:
         places = [self._kind_index(kind) for kind in other.kinds]

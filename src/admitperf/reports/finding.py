@@ -12,9 +12,10 @@ LIVE      it refused something.
 INERT     it ran and never answered anything but admit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from admitperf.core.request import FACTS
 from admitperf.core.signals import ALL
 from admitperf.reports.answers import Answers
 from admitperf.reports.cost import Cost
@@ -25,7 +26,11 @@ from admitperf.reports.wording import counted, number, plural, printable, share
 
 MOST_BLIND = 0.01  # the brief's bound: above it a run is UNKNOWN, never a win
 MOST_MOVED_NAMED = 3
+FEWEST_FOR_NEVER = 20  # plain choice: on fewer decisions "could not" claims too much
+NEAR = 0.1  # plain choice: a value this share of its bound away came near
 _REQUEST_FACTS = {signal.name for signal in ALL if signal.origin == "request"}
+_SIGNALS = {signal.name for signal in ALL}
+_FACTS_ONLY = FACTS - _SIGNALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,10 @@ def _blind(seen: Evidence) -> Finding | None:
         for reason in answers.blind
         if reason in seen.run.tally.decisions.whys
     ]
-    return Finding("UNKNOWN", (said, *whys, *_never_supplied(seen), *_meanwhile(seen)))
+    when = seen.run.tally.decisions.blind_when.times.text
+    since = (f"Blind decisions: {when}.",) if when else ()
+    repair = _never_supplied(seen, _named_as_absent(seen))
+    return Finding("UNKNOWN", (said, *since, *whys, *repair, *_meanwhile(seen)))
 
 
 def _unsupplied(seen: Evidence) -> Finding | None:
@@ -188,8 +196,15 @@ def _only_admitted(seen: Evidence) -> str:
     )
 
 
-def _never_supplied(seen: Evidence) -> tuple[str, ...]:
-    """One sentence per signal that the policy compares or requires and never got."""
+def _never_supplied(
+    seen: Evidence, also: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
+    """What is said of each signal that the policy compares or requires and never got.
+
+    Args:
+        seen: the run.
+        also: further such signals.
+    """
     compared = {
         gate.signal for gate in seen.gates if not gate.evaluated and gate.unknown
     }
@@ -197,14 +212,29 @@ def _never_supplied(seen: Evidence) -> tuple[str, ...]:
     required = {
         name
         for name in seen.run.said("requires") or ()
-        if not facts[name] and not _known(seen, name)
+        if name not in _FACTS_ONLY and not facts[name] and not _known(seen, name)
     }
-    absent = seen.run.tally.absent
-    return tuple(
-        f"{printable(name)} was never supplied"
-        + (f": {printable(absent[name])}." if name in absent else ".")
-        for name in sorted(compared | required)
-    )
+    missing = sorted(compared | required | also)
+    return tuple(_repair(seen, name) for name in missing)
+
+
+def _named_as_absent(seen: Evidence) -> frozenset[str]:
+    """The signal that the first blind decision missed, when none had it.
+
+    A policy that states no requirements has none in the run header.
+    """
+    why = seen.run.tally.decisions.whys.get("signal_absent", "")
+    name = why.partition(" ")[0]
+    missed = name in _SIGNALS and not _known(seen, name)
+    return frozenset({name} if missed else ())
+
+
+def _repair(seen: Evidence, name: str) -> str:
+    tally = seen.run.tally
+    if name in tally.absent:  # its series is there and not usable: no other is meant
+        return printable(f"{name} was never supplied: {tally.absent[name]}.")
+    said = f"{name} was never supplied. {tally.raw.advice(name)}"
+    return printable(said.rstrip())
 
 
 def _known(seen: Evidence, name: str) -> bool:
@@ -233,20 +263,35 @@ def _how_near(seen: Evidence) -> tuple[str, ...]:
         if seen.together is not None:
             verdict += f" All held at once on {share(*seen.together)}."
     else:
-        verdict = "It could not have fired: no gate ever changed its answer."
+        verdict = f"{_could_not(seen, gates)}: no gate ever changed its answer."
     return (verdict, *map(_stayed, gates), *_meanwhile(seen))
+
+
+def _could_not(seen: Evidence, gates: Sequence[Gate]) -> str:
+    n = seen.answers.offered
+    if n >= FEWEST_FOR_NEVER:
+        return "It could not have fired"
+    near = any(map(_came_near, gates))
+    came = "came near and did not fire" if near else "did not come near"
+    return f"It {came} in this log (n={n})"
+
+
+def _came_near(gate: Gate) -> bool:
+    if gate.distance is None or gate.nearest_bound is None:
+        return False
+    return gate.distance <= NEAR * abs(gate.nearest_bound)
 
 
 def _stayed(gate: Gate) -> str:
     of = f"{number(gate.value_low)} to {number(gate.value_high)}, n {gate.evaluated}"
-    if gate.distance is None:
+    if gate.nearest is None:
         return f"{gate_text(gate)} has no finite bound ({of})."
     if gate.crossed:
         return f"{gate_text(gate)} held on {share(gate.true, gate.evaluated)} ({of})."
     past = "always" if gate.true else "never"
     return (
         f"{gate_text(gate)} {past} held ({of}): at its nearest, {number(gate.nearest)},"
-        f" it was {number(gate.distance)} away."
+        f" it was {number(gate.distance)} from the bound."
     )
 
 

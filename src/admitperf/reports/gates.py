@@ -7,6 +7,7 @@ or `or` skipped are completed here from the signals of the same lines.
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -39,7 +40,8 @@ class Gate:
         value_low, value_high: the range of the values evaluated, completed ones too.
         nearest: the value that came nearest to the bound; None when there is none.
         nearest_bound: the bound it came nearest to.
-        distance: how far that was from the bound, in the signal's unit.
+        distance: how far that was from the bound, in the signal's unit; None also
+            when that is more than a number can hold.
         crossed: whether the gate was both true and false in the run.
     """
 
@@ -254,7 +256,7 @@ def _gate(
         value_high=whole.values.high,
         nearest=nearest,
         nearest_bound=bound,
-        distance=distance,
+        distance=distance if distance is not None and isfinite(distance) else None,
         crossed=0 < whole.held < whole.asked,
     )
 

@@ -12,7 +12,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
@@ -53,12 +53,15 @@ class LogFile:
         nul_bytes: how many NUL bytes were passed over. A writer that keeps its offset
             while the file is truncated leaves a hole of them.
         cut: why reading ended before the file did; None when it did not.
+        status: what the system says about the file once it is open; None before, and
+            when it says nothing.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.nul_bytes = 0
         self.cut: str | None = None
+        self.status: os.stat_result | None = None
 
     def __iter__(self) -> Iterator[Line]:
         """Yields every line that is not blank.
@@ -67,6 +70,8 @@ class LogFile:
             LogError: the file cannot be opened.
         """
         with _opened(self.path) as stream:
+            with suppress(OSError):  # what is no file of the system
+                self.status = os.fstat(stream.fileno())
             for number, raw in enumerate(self._raw(stream), 1):
                 if raw is None:
                     yield Line(number, "", None, "too long")

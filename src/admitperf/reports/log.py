@@ -18,7 +18,8 @@ class Files:
     """The files a report was made from, and what was wrong with them.
 
     Attributes:
-        paths: in the order given.
+        paths: those that could be read, in the order given.
+        unread: for each of the others one line that says why.
         lines: lines that are not blank.
         unusable: lines that could not be used, by why.
         first: the first of them, as `path:line why`.
@@ -26,6 +27,7 @@ class Files:
     """
 
     paths: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
     lines: int = 0
     unusable: dict[str, int] = field(default_factory=dict)
     first: list[str] = field(default_factory=list)
@@ -42,13 +44,21 @@ class Files:
 def read(paths: Iterable[str]) -> tuple[list[Run], Files]:
     """Reads the files of one log or several; their order does not matter.
 
+    A file that cannot be opened, holds no records or is no such log is left out and
+    named in `Files.unread`.
+
     Raises:
-        LogError: a file cannot be opened, holds no records, or is no such log.
+        LogError: none could be read; it has one argument for each, which says why.
     """
     tallies: dict[str, Tally] = {}
     files = Files()
     for path in _distinct(paths, files):
-        _read(path, tallies, files)
+        try:
+            _read(path, tallies, files)
+        except LogError as error:
+            files.unread.append(str(error))
+    if not files.paths and files.unread:
+        raise LogError(*files.unread)
     return runs(tallies.values()), files
 
 
@@ -56,11 +66,18 @@ def _distinct(paths: Iterable[str], files: Files) -> list[str]:
     """The paths without those that name a file a second time."""
     kept: dict[str, str] = {}
     for path in paths:
-        real = path if path == STDIN or "\0" in path else os.path.realpath(path)
+        real = path if path == STDIN else _real(path)
         if real in kept:
             files.notices.append(f"{path} is {kept[real]}: read once")
         kept.setdefault(real, path)
     return list(kept.values())
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # no path at all, or the working folder is gone
+        return path
 
 
 def _read(path: str, tallies: dict[str, Tally], files: Files) -> None:
@@ -74,11 +91,11 @@ def _read(path: str, tallies: dict[str, Tally], files: Files) -> None:
         else:
             used += 1
             _tally(line.fields["run"], tallies).add(line.fields)
-    files.paths.append(path)
-    _notice(log, files)
     if not used:
         why = log.cut or first_fault
         raise LogError(_no_records(path, files.lines - lines_before, why))
+    files.paths.append(path)
+    _notice(log, files)
 
 
 def _tally(run: str, tallies: dict[str, Tally]) -> Tally:

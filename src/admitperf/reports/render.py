@@ -52,8 +52,7 @@ def _run(run: RunReport) -> Iterator[str]:
 def _head(run: RunReport) -> Iterator[str]:
     header = run.header
     policy = printable(str(header.get("policy") or "unknown policy (no run header)"))
-    version = printable(str(header.get("version") or ""))
-    title = " ".join(filter(None, ("Run of", policy, version)))
+    title = f"Run of {policy}"
     yield from _wrapped(title, indent="")
     yield from _wrapped("=" * min(len(title), WIDTH), indent="")
     for name, value in _head_rows(run):
@@ -66,10 +65,17 @@ def _head_rows(run: RunReport) -> Iterator[tuple[str, str]]:
         if header.get(name):
             yield name, printable(str(header[name]))
     yield "parameters", _parameters(header) or "none"
-    ids = ", ".join(map(printable, run.ids[:4])) + (", ..." if run.ids[4:] else "")
-    processes = plural(len(run.ids), "process", "processes")
-    yield "written by", f"{processes}, run id {ids}"
+    yield "written by", _written_by(run)
+    yield "decisions", run.when.text
     yield "offered", _offered(run)
+
+
+def _written_by(run: RunReport) -> str:
+    version = run.header.get("version")
+    program = printable(f"admitperf {version}, ") if version else ""
+    processes = plural(len(run.ids), "process", "processes")
+    ids = ", ".join(map(printable, run.ids[:4])) + (", ..." if run.ids[4:] else "")
+    return f"{program}{processes}, run id {ids}"
 
 
 def _parameters(header: Mapping[str, object]) -> str:
@@ -78,9 +84,14 @@ def _parameters(header: Mapping[str, object]) -> str:
     origin = origin if isinstance(origin, dict) else {}
     return ", ".join(
         printable(f"{name}={value}")
-        + (printable(f" ({origin[name]})") if name in origin else "")
+        + (printable(f" ({_origin(origin[name])})") if name in origin else "")
         for name, value in params.items()
     )
+
+
+def _origin(word: object) -> str:
+    """Where a parameter's value comes from, for who never saw the log's words."""
+    return "given, origin not stated" if word == "unstated" else str(word)
 
 
 def _offered(run: RunReport) -> str:
@@ -116,7 +127,7 @@ def _fired(run: RunReport) -> Iterator[str]:
         )
         return
     yield ""
-    yield _table("gate", ("asked", "held", "skipped", "would", "unknown", "away"))
+    yield _table("gate", ("asked", "held", "skipped", "would", "unknown", "nearest"))
     for gate in run.gates:
         yield from _named(gate_text(gate), _gate_cells(gate))
     if run.together is not None:
@@ -124,7 +135,7 @@ def _fired(run: RunReport) -> Iterator[str]:
     yield from _wrapped(
         "asked: compared by the policy, and held; skipped: passed over by and/or, and"
         " would have held, from the line's own signals; unknown: the signal was not"
-        " supplied; away: distance of the nearest value from the bound, -- when the"
+        " supplied; nearest: distance of the nearest value from the bound, -- when the"
         " gate was both true and false."
     )
 
@@ -177,15 +188,15 @@ def _did(run: RunReport) -> Iterator[str]:
         yield from _wrapped("Nothing: there is no decision in the log.")
         return
     yield _table(
-        "verdict and reason", ("n", "share", "away", "status", "p50 ms", "max")
+        "verdict and reason", ("n", "share", "turned", "status", "p50 ms", "max")
     )
     for row in answers.rows:
         yield from _named(_answer(row), _answer_cells(row, answers.offered))
     yield from _wrapped(
         f"offered {answers.offered} = admit {answers.admitted} + defer"
-        f" {answers.deferred} + reject {answers.rejected}. away: callers really turned"
-        f" away, {answers.turned_away} in all; p50 ms and max: the waits they were"
-        " told."
+        f" {answers.deferred} + reject {answers.rejected}. turned: callers really"
+        f" turned away, {answers.turned_away} in all; p50 ms and max: the waits they"
+        " were told."
     )
     if answers.enforced < answers.offered:
         yield from _wrapped(f"Governed: {share(answers.enforced, answers.offered)}.")
@@ -293,7 +304,8 @@ def _faults(run: RunReport) -> Iterator[str]:
         decisions = _share(faults.lost_decisions)
         yield from _row("", f"{decisions} decisions, in no number above")
         yield from _row("", f"why: {counted(faults.lost_why)}")
-    yield from _row("blind", f"{_share(faults.blind)} decisions")
+    when = f", {faults.blind_when.text}" if faults.blind_when.text else ""
+    yield from _row("blind", f"{_share(faults.blind)} decisions{when}")
     yield from _row("policy errors", str(faults.policy_errors))
     yield from _row("events", counted(faults.events, most=12) or "none")
     for name, value in _odd(run):
@@ -307,13 +319,16 @@ def _odd(run: RunReport) -> Iterator[tuple[str, str]]:
     if faults.repeated:
         yield "repeated", f"{counted(faults.repeated)}; each counted once"
     if faults.dangling:
-        yield "no reading", f"{faults.dangling} decisions refer to one not in the log"
+        named = plural(faults.dangling, "decision")
+        yield "no reading", f"{named} made on one that is not in the log"
     if faults.without_decision:
-        yield "no decision", f"{faults.without_decision} outcomes, left out above"
+        outcomes = plural(faults.without_decision, "outcome")
+        yield "no decision", f"{outcomes}, left out above"
     if faults.newer_schema is not None:
         yield "schema", f"{faults.newer_schema} is newer than this reader"
     if faults.signals_left_out:
-        yield "signals", f"{faults.signals_left_out} values of further names left out"
+        values = plural(faults.signals_left_out, "value")
+        yield "signals", f"{values} of further names left out"
 
 
 def _timing(spread: Spread, unit: str) -> str:
@@ -330,6 +345,8 @@ def _files(files: Files) -> Iterator[str]:
     yield "Files"
     for path in files.paths:
         yield from _row("read", printable(path))
+    for why in files.unread:
+        yield from _row("not read", printable(why))
     unusable = sum(files.unusable.values())
     yield from _row("lines", f"{files.lines} read, {unusable} could not be used")
     for why, n in files.unusable.items():

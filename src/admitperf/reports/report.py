@@ -4,6 +4,7 @@
 same ones.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from admitperf.reports.quantile import Spread
 from admitperf.reports.run import Run
 from admitperf.reports.slo import Slo
 from admitperf.reports.tally import SCHEMA, Tally
+from admitperf.reports.times import Times
 
 _UNITS = {signal.name: signal.unit for signal in ALL}
 
@@ -46,6 +48,7 @@ class Faults:
         lost_why: the same by why.
         lost_decisions: of all decisions, written and lost.
         blind: decisions made blind, of all.
+        blind_when: the first and the last of them.
         policy_errors: decisions where `decide` failed.
         events: control lines by event.
         repeated: decisions and outcomes that stood in the log twice, counted once.
@@ -61,6 +64,7 @@ class Faults:
     lost_why: dict[str, int]
     lost_decisions: Share
     blind: Share
+    blind_when: Times
     policy_errors: int
     events: dict[str, int]
     repeated: dict[str, int]
@@ -79,6 +83,7 @@ class RunReport:
     Attributes:
         ids: one per process.
         header: policy, version, params and so on, as the log says; empty without one.
+        when: the first decision and the last.
         span_s: from the first decision to the last.
         finding: 1, could it have fired.
         gates: 1, its comparisons.
@@ -93,6 +98,7 @@ class RunReport:
 
     ids: tuple[str, ...]
     header: dict[str, Any]
+    when: Times
     span_s: float | None
     finding: Finding
     gates: tuple[Gate, ...]
@@ -114,7 +120,19 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain dicts and lists, ready for JSON."""
-        return asdict(self)
+        plain: dict[str, Any] = _finite(asdict(self))
+        return plain
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401  whatever a report holds
+    """The value with None for each number that JSON cannot hold."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def report(paths: Iterable[str], slo: Slo | None = None) -> Report:
@@ -125,7 +143,7 @@ def report(paths: Iterable[str], slo: Slo | None = None) -> Report:
         slo: takes the place of the headers' own.
 
     Raises:
-        LogError: a file cannot be opened, or holds no records.
+        LogError: no file can be used, as in `read`.
     """
     found, files = read(paths)
     return Report(tuple(report_run(run, slo) for run in found), files)
@@ -143,7 +161,8 @@ def report_run(run: Run, slo: Slo | None = None) -> RunReport:
     return RunReport(
         ids=run.ids,
         header={name: run.header[name] for name in _NAMED if name in run.header},
-        span_s=run.span_s,
+        when=decisions.when.times,
+        span_s=decisions.when.seconds,
         finding=finding(seen),
         gates=gates,
         together=None if together is None else Share.part(*together),
@@ -194,6 +213,7 @@ def _faults(tally: Tally, answers: Answers, paid: Cost) -> Faults:
         lost_why=dict(tally.lost_why),
         lost_decisions=Share.part(lost, answers.offered + lost),
         blind=Share.part(answers.blind_total, answers.offered),
+        blind_when=tally.decisions.blind_when.times,
         policy_errors=answers.blind.get("policy_error", 0),
         events=dict(sorted(tally.events.items())),
         repeated=dict(tally.repeated),

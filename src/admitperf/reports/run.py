@@ -35,14 +35,6 @@ class Run:
         """The policy's taxonomy; empty when the log does not carry it."""
         return self.said("taxonomy") or {}
 
-    @property
-    def span_s(self) -> float | None:
-        """Seconds from the first decision to the last; None when there is none."""
-        decisions = self.tally.decisions
-        if decisions.first_us is None or decisions.last_us is None:
-            return None
-        return (decisions.last_us - decisions.first_us) / 1e6
-
 
 def runs(tallies: Iterable[Tally]) -> list[Run]:
     """Adds up the processes of each run; runs come in the order they began."""
@@ -51,7 +43,7 @@ def runs(tallies: Iterable[Tally]) -> list[Run]:
         tally.close()
         groups.setdefault(_identity(tally), []).append(tally)
     made = [_added(group) for group in groups.values()]
-    return sorted(made, key=lambda run: (run.tally.decisions.first_us or 0, run.ids))
+    return sorted(made, key=lambda run: (_began_us(run.tally), run.ids))
 
 
 def _identity(tally: Tally) -> str:
@@ -63,8 +55,12 @@ def _identity(tally: Tally) -> str:
     return json.dumps([header.get(name) for name in names], sort_keys=True)
 
 
+def _began_us(tally: Tally) -> int:
+    return tally.decisions.when.first_us or 0
+
+
 def _added(group: list[Tally]) -> Run:
-    group.sort(key=lambda tally: (tally.decisions.first_us or 0, tally.run))
+    group.sort(key=lambda tally: (_began_us(tally), tally.run))
     first, *others = group
     for other in others:
         first.absorb(other)

@@ -154,6 +154,7 @@ _KINDS: dict[str, tuple[dict[str, Check], dict[str, Check]]] = {
             "gates": is_gates,
             "facts": is_stated,
             "reading": is_count,
+            "raw": is_object,
             "age_ms": is_number,
             "decide_us": is_number,
             "blind": is_text,

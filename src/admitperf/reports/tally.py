@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from admitperf.reports.decisions import Decisions
 from admitperf.reports.outcomes import Outcomes
+from admitperf.reports.repair import RawNames
 from admitperf.reports.shape import Fields
 
 SCHEMA = 1  # the newest this reader knows
@@ -43,6 +44,7 @@ class Tally:
         lost_why: how many of them for which reason.
         events: control lines by event.
         absent: per signal, why a reading did not supply it.
+        raw: the names of the raw metrics, on readings and on decisions.
         repeated: decisions and outcomes that were in the log already.
         dangling: decisions whose reading is not in the log.
     """
@@ -56,6 +58,7 @@ class Tally:
         self.lost_why: Counter[str] = Counter()
         self.events: Counter[str] = Counter()
         self.absent: dict[str, str] = {}
+        self.raw = RawNames()
         self.repeated: Counter[str] = Counter()
         self.dangling = 0
         self._seen = {kind: NumberSet() for kind in ("decision", "outcome", "reading")}
@@ -86,6 +89,7 @@ class Tally:
         self.events.update(other.events)
         self.repeated.update(other.repeated)
         self.absent = other.absent | self.absent
+        self.raw.add(other.raw.keys)
         self.dangling += other.dangling
 
     def _header(self, fields: Fields) -> None:
@@ -94,6 +98,7 @@ class Tally:
 
     def _reading(self, fields: Fields) -> None:
         self._seen["reading"].add(fields["id"])
+        self.raw.add(fields["raw"])
         for name, found in (fields.get("signals") or {}).items():
             if "absent" in found:
                 self.absent.setdefault(name, found["absent"])
@@ -103,6 +108,7 @@ class Tally:
             self.repeated["decision"] += 1
             return
         self.decisions.add(fields)
+        self.raw.add(fields.get("raw") or {})
         reading = fields.get("reading")
         self.dangling += reading is not None and reading not in self._seen["reading"]
 

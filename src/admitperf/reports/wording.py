@@ -1,5 +1,6 @@
 """How numbers and names are written in a report: ASCII, nothing a terminal obeys."""
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -9,8 +10,8 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 
 
 def number(value: float | None) -> str:
-    """A value in a table or a sentence; `--` when it is not known."""
-    if value is None:
+    """A value in a table or a sentence; `--` when it is not known, or not finite."""
+    if value is None or not math.isfinite(value):
         return NOT_KNOWN
     if value == int(value) and abs(value) < 10**_LONGEST_DIGITS:
         return str(int(value))

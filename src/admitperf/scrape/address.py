@@ -10,6 +10,7 @@ from admitperf.scrape.fault import ScrapeError
 
 _PORTS = {"http": 80, "https": 443}
 _HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}(?:[/?].*)?")
+_ODD_PORT = re.compile(r":(?![0-9]*\]?$)[^:\]]*$")
 _KEPT = "/%:=&?~+!$,;'@()*[]"
 _DEFAULT_PATH = "/metrics"
 
@@ -47,11 +48,11 @@ class Address:
             parts = urlsplit(whole)
             port = parts.port
         except ValueError:
-            raise _no_address("its host or port cannot be read") from None
+            raise _no_address(whole, "its host or port cannot be read") from None
         if parts.scheme not in _PORTS:
-            raise _no_address("only http:// and https:// are read")
+            raise _no_address(whole, "only http:// and https:// are read")
         if not parts.hostname:
-            raise _no_address("it names no host")
+            raise _no_address(whole, "it names no host")
         return cls._made(parts, port or _PORTS[parts.scheme])
 
     @classmethod
@@ -86,7 +87,7 @@ class Address:
         try:
             target = type(self).of(urljoin(here, location))
         except ValueError:
-            raise _no_address("its host or port cannot be read") from None
+            raise _no_address(location, "its host or port cannot be read") from None
         if target.origin != self.origin or target.credentials:
             return target
         return replace(target, credentials=self.credentials)
@@ -110,7 +111,19 @@ def is_address(text: str) -> bool:
     return "://" in text or _HOST_AND_PORT.fullmatch(text) is not None
 
 
-def _no_address(why: str) -> ScrapeError:
-    # What was typed is left out: it may be an address with a password in it.
+def _no_address(text: str, why: str) -> ScrapeError:
     fix = "write http://HOST:PORT/metrics"
-    return ScrapeError("bad_address", "address", f"not usable: {why}", fix)
+    return ScrapeError("bad_address", _named(text), f"not usable: {why}", fix)
+
+
+def _named(text: str) -> str:
+    """What was typed, without what may be a password or a token in it.
+
+    Since it is no address, nobody knows where its parts end: all before the last @, all
+    behind the first ? or #, and a port that is no number are left out.
+    """
+    scheme, mark, rest = text.partition("://") if "://" in text else ("", "", text)
+    shown, *hidden = re.split("[?#]", rest.rpartition("@")[2], maxsplit=1)
+    place, slash, path = shown.partition("/")
+    place = _ODD_PORT.sub(":***", place)
+    return f"{scheme}{mark}{place}{slash}{path}" + ("?***" if hidden else "")

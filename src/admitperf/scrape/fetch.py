@@ -15,9 +15,10 @@ from http import HTTPStatus
 from urllib.parse import unquote
 
 from admitperf.core.clock import SYSTEM, Clock
+from admitperf.engines.exposition import MAX_BODY_BYTES, Page, inflated
 from admitperf.scrape.address import Address
 from admitperf.scrape.fault import ScrapeError
-from admitperf.scrape.token import HOW_TO_PASS
+from admitperf.scrape.token import HOW_TO_PASS, MASK, blanked
 
 TIMEOUT_S = 5.0
 """Longest a page may take, redirects included. Plain choice: ten times the slowest
@@ -44,7 +45,8 @@ class Fetched:
     """One answer.
 
     Attributes:
-        body: as it came; a given token in it is blanked.
+        body: as it came; one that holds the given token is unpacked and the token
+            blanked, however it is written.
         content_type: the header; empty = none.
         took_s: from asking to the last byte, redirects included.
         asked_ns: when, on the monotonic clock.
@@ -88,6 +90,20 @@ def fetch(
         ScrapeError: there is none.
     """
     address = url if isinstance(url, Address) else Address.of(url)
+    try:
+        return _fetched(address, token, timeout_s, max_bytes, clock)
+    except ScrapeError as error:  # a server may have put the token into an address
+        told = (blanked(said, token) for said in (error.target, error.what, error.fix))
+        raise ScrapeError(error.kind, *told) from None
+
+
+def _fetched(
+    address: Address,
+    token: str | None,
+    timeout_s: float,
+    max_bytes: int,
+    clock: Clock,
+) -> Fetched:
     asked_ns = clock.monotonic_ns()
     for _ in range(MAX_REDIRECTS + 1):
         left_s = timeout_s - (clock.monotonic_ns() - asked_ns) / 1e9
@@ -99,9 +115,29 @@ def fetch(
         what = f"still redirects after {MAX_REDIRECTS} redirects"
         raise ScrapeError("redirect", address.shown, what, "give the last address")
     _check(address, answer, token)
-    body = answer.body.replace(token.encode(), b"***") if token else answer.body
     took_s = (clock.monotonic_ns() - asked_ns) / 1e9
-    return Fetched(body, answer.content_type, took_s, asked_ns, answer.cut)
+    body, cut = _without(token, answer, address)
+    return Fetched(body, answer.content_type, took_s, asked_ns, cut)
+
+
+def _without(
+    token: str | None, answer: _Answer, address: Address
+) -> tuple[bytes, bool]:
+    """The body without the token, and whether it was cut."""
+    if not token:
+        return answer.body, answer.cut
+    page = Page()
+    plain = inflated(answer.body, page)
+    if page.oversized:
+        raise too_large(address.shown, MAX_BODY_BYTES)
+    text = plain.decode("latin-1")  # each byte a character, and back
+    clean = blanked(text, token)
+    if clean == text:
+        return answer.body, answer.cut
+    body = clean.encode("latin-1")
+    if inflated(body, page) is not body:  # packed twice: who reads it would unpack it
+        raise ScrapeError("binary", address.shown, "binary data, no metrics page")
+    return body, answer.cut or page.truncated
 
 
 def _followed(address: Address, location: str, token: str | None) -> Address:
@@ -119,9 +155,10 @@ def _followed(address: Address, location: str, token: str | None) -> Address:
 
 def _shown(target: Address, token: str | None) -> str:
     """A redirect's target; a server may have put the token into it."""
-    if token and token in unquote(target.shown):
-        return f"{target.scheme}://{target.host}:{target.port}/***"
-    return target.shown
+    plain = unquote(target.shown)
+    if blanked(plain, token) == plain:
+        return target.shown
+    return blanked(f"{target.scheme}://{target.host}:{target.port}/{MASK}", token)
 
 
 def _ask(

@@ -13,14 +13,15 @@ from admitperf.core.window import Window
 from admitperf.engines.catalogue import ENGINES, engine_of
 from admitperf.engines.engine import Engine
 from admitperf.scrape.fault import ScrapeError
-from admitperf.scrape.target import Sample, Target
+from admitperf.scrape.target import Sample, Target, counted_lines
 
 BETWEEN_S = 1.0
 """Seconds between the two readings of an endpoint. Plain choice: several engine steps,
 and a person waits for it."""
 
 NEAREST = 3
-_NO_VALUES = ("_bucket", "_count", "_created", "_sum")  # parts that mean nothing alone
+# Counters and the parts of histograms: none is the value of a signal as it stands.
+_NO_GAUGE = ("_bucket", "_count", "_created", "_sum", "_total")
 _OLD_S = 1.5  # the least age limit of a policy: core.resolver.MIN_AGE_LIMIT_S
 
 ELSEWHERE = {
@@ -244,7 +245,8 @@ def _page_warnings(sample: Sample) -> list[str]:
             " /prometheus/metrics, where there is one, does not drain"
         )
     if sample.page.errors:
-        warnings.append(f"{sample.page.errors} lines of the page cannot be read")
+        bad = counted_lines(sample.page.errors)
+        warnings.append(f"{bad} of the page cannot be read")
     return warnings
 
 
@@ -302,12 +304,13 @@ class _Reader:
             return Line(signal, why=why, skipped=notes)
         if notes:
             return Line(signal, why="on the page, but not usable", skipped=notes)
-        nearest = self._nearest(signal.name)
-        return Line(signal, why=self._why(signal), nearest=nearest)
+        return Line(signal, why=self._why(signal), nearest=self._nearest(signal))
 
-    def _nearest(self, name: str) -> tuple[str, ...]:
-        found = self._series.nearest(name, len(self._sample.page) or 1)
-        return tuple(one for one in found if not one.endswith(_NO_VALUES))[:NEAREST]
+    def _nearest(self, signal: Signal) -> tuple[str, ...]:
+        if signal.origin in ELSEWHERE:
+            return ()
+        found = self._series.nearest(signal.name, len(self._sample.page) or 1)
+        return tuple(one for one in found if not one.endswith(_NO_GAUGE))[:NEAREST]
 
     def _counted_over_time(self, signal: Signal) -> str | None:
         source, _, _ = signal.find(self._series, self._moving)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from admitperf.core.clock import SYSTEM, Clock
-from admitperf.engines.exposition import Page, parse
+from admitperf.engines.exposition import MAX_BODY_BYTES, Page, parse
 from admitperf.scrape.address import Address, is_address
 from admitperf.scrape.fault import ScrapeError
 from admitperf.scrape.fetch import MAX_BYTES, TIMEOUT_S, fetch, too_large
@@ -131,7 +131,7 @@ class Nowhere:
 
     @property
     def shown(self) -> str:
-        """Not what was typed: it may hold a password."""
+        """What was typed, without what may be a password."""
         return self.fault.target
 
     def read(self) -> Sample:
@@ -175,6 +175,8 @@ def read_page(shown: str, body: bytes, content_type: str = "") -> tuple[Page, bo
     if body[:2] != _GZIP and b"\0" in body[:4096]:
         raise ScrapeError("binary", shown, "binary data, no metrics page")
     page = parse(body, content_type)
+    if page.oversized:
+        raise too_large(shown, MAX_BODY_BYTES)
     if not page:
         raise _without_samples(shown, start, page)
     return page, start[:1] == b"["
@@ -189,8 +191,13 @@ def _without_samples(shown: str, start: bytes, page: Page) -> ScrapeError:
         fix = "use /prometheus/metrics where there is one"
         return ScrapeError("drained", shown, what, fix)
     cut = ", cut off in mid-line" if page.truncated else ""
-    bad = f", {page.errors} lines that cannot be read" if page.errors else ""
+    bad = f", {counted_lines(page.errors)} that cannot be read" if page.errors else ""
     return ScrapeError("no_samples", shown, f"no sample in it{bad}{cut}")
+
+
+def counted_lines(count: int) -> str:
+    """`1 line`, `2 lines`."""
+    return "1 line" if count == 1 else f"{count} lines"
 
 
 def _exists(word: str) -> bool:

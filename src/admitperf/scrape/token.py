@@ -5,6 +5,7 @@ What was typed is not repeated in a message, since people type the token itself.
 
 import os
 import re
+from functools import lru_cache
 
 from admitperf.core.errors import ConfigError
 
@@ -14,6 +15,8 @@ HOW_TO_PASS = (
     " with --token-env NAME or --token-file PATH"
 )
 
+MASK = "***"
+_SOUGHT = 64  # as many first characters tell a token; what is glued to them goes too
 _LONGEST = 16_384  # far above any signed token; a bound on what a wrong path can cost
 _USABLE = re.compile(r"[!-~]+")
 
@@ -61,3 +64,27 @@ def _usable(text: str, where: str) -> str:
         fault = f"what {where} holds is not one word of printable ASCII"
         raise ConfigError("token", [fault])
     return token
+
+
+def blanked(text: str, token: str | None) -> str:
+    """A text without the token.
+
+    A server can echo it in capitals or small letters, with escapes as in JSON or in a
+    label, or as in an address; all of these are found.
+    """
+    return _forms(token).sub(MASK, text) if token else text
+
+
+@lru_cache(maxsize=16)
+def _forms(token: str) -> re.Pattern[str]:
+    sought = "".join(map(_form, token[:_SOUGHT]))
+    rest = r"[^\s\"]*" if len(token) > _SOUGHT else ""
+    return re.compile(sought + rest)
+
+
+def _form(char: str) -> str:
+    """One character however it is written."""
+    codes = {f"{ord(case):02x}" for case in (char.lower(), char.upper())}
+    coded = "|".join(rf"\\u00(?i:{code})|%(?i:{code})" for code in sorted(codes))
+    plain = "".join(map(re.escape, {char.lower(), char.upper()}))
+    return rf"(?:\\?[{plain}]|{coded})"
