@@ -145,10 +145,13 @@ class Series:
         Returns:
             None when no series is there; a value of None when none was usable.
         """
+        read = self._read(name)
+        if not read:
+            return None
         parts: dict[str, float] = {}
         skipped: list[str] = []
         seen = False
-        for labels, part, value in self._read(name):
+        for labels, part, value in read:
             if any(label in labels for label in unless):
                 return None
             if not all(labels.get(key, ok[0]) in ok for key, ok in where):
@@ -167,14 +170,24 @@ class Series:
         return Found(total, parts if len(parts) > 1 else {}, tuple(skipped))
 
     def _read(self, name: str) -> list[tuple[Labels, str, float]]:
+        entries = self._entries(name)
+        if not entries:
+            return []
         read: dict[str, tuple[Labels, str, float]] = {}
-        for key, labels, part in self._entries(name):
+        for key, labels, part in entries:
             value = _number(self.raw.get(key))
             if value is not None:
                 read[_identity(labels)] = (labels, part, value)
         return list(read.values())
 
     def _entries(self, name: str) -> list[_Entry]:
+        found = self._index.found
+        entries = found.get(name)
+        if entries is None:
+            entries = found[name] = self._search(name)
+        return entries
+
+    def _search(self, name: str) -> list[_Entry]:
         for spelling in _spellings(name):
             entries = self._index.entries(spelling)
             if entries is not None:
@@ -244,6 +257,8 @@ class _Index(dict[str, list[_Entry]]):
     def __init__(self, texts: dict[str, list[tuple[str, str]]]) -> None:
         super().__init__({name: [] for name in texts})
         self._texts = texts
+        # What a name asked for comes to, in whichever spelling it is there.
+        self.found: dict[str, list[_Entry]] = {}
 
     def entries(self, name: str) -> list[_Entry] | None:
         pairs = self._texts.get(name)
