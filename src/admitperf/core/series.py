@@ -9,7 +9,7 @@ The index of a set of keys is kept, because an engine prints the same keys every
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from admitperf.core.found import Found
 
@@ -28,10 +28,6 @@ gauge per process (`pid`), of which all but one are stale or never set.
 _ENGINE_PREFIXES = ("vllm_", "sglang_", "lmdeploy_", "llamacpp_", "trtllm_")
 _PLANS_KEPT = 32
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]")
-_LABEL = re.compile(
-    r'\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s=,"{}]++))'
-    r'\s*+(?:=\s*+"((?:[^"\\]|\\.)*+)")?\s*+(?:,|$)'
-)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _COMBINE: dict[str, Callable[[Collection[float]], float]] = {
     "sum": math.fsum,
@@ -56,9 +52,9 @@ def parse_labels(text: str) -> Labels:
     (Prometheus 3) is the metric's name and is returned under `__name__`.
     """
     labels: Labels = {}
-    at = 0
+    at, label = 0, _label()
     while at < len(text):
-        match = _LABEL.match(text, at)
+        match = label.match(text, at)
         if match is None:
             at = _after_comma(text, at)
             continue
@@ -70,6 +66,15 @@ def parse_labels(text: str) -> Labels:
         elif quoted is not None:
             labels["__name__"] = name
     return labels
+
+
+@cache
+def _label() -> re.Pattern[str]:
+    """Compiled when first needed, so that an import is not held up by it."""
+    return re.compile(
+        r'\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s=,"{}]++))'
+        r'\s*+(?:=\s*+"((?:[^"\\]|\\.)*+)")?\s*+(?:,|$)'
+    )
 
 
 def _after_comma(text: str, at: int) -> int:
