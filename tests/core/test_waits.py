@@ -6,6 +6,8 @@ import pytest
 from tests.core.rules import defers, reading, rejects, rule
 
 from admitperf import Reason
+from admitperf.core.estimate import _fired
+from admitperf.core.gate import Gate
 from admitperf.core.signals import KV_PRESSURE, QUEUE_DEPTH, SESSION_IN_FLIGHT
 from admitperf.core.wait import spread_ms, unit_interval
 from admitperf.policies.in_flight_cap import InFlightCap
@@ -292,7 +294,7 @@ def test_an_own_estimate_is_spread_and_capped_like_ours():
 
 def u_of(request_id):
     """Where in the spread an id falls."""
-    return unit_interval(request_id)
+    return unit_interval(request_id, b"spread")
 
 
 @pytest.mark.parametrize("estimate_ms", [1, 100, 1_000, 12_345, 48_000])
@@ -483,3 +485,21 @@ def test_a_derived_number_has_no_drain_and_waits_its_default(clock):
         d = policy({})
         clock.advance(1.0)
     assert (d.wait, d.verdict) == ("default", "defer")
+
+
+def test_a_small_roll_out_still_spreads_its_callers():
+    """Who is governed says nothing about who waits how long."""
+    policy = rule(defers("queue_depth"), enforce=0.1)
+    sent = [policy({}, request_id=f"r{i}") for i in range(5000)]
+    waits = [d.retry_after_ms for d in sent if not d.admitted]
+    assert 400 < len(waits) < 600
+    assert min(waits) < 1025
+    assert max(waits) > 1225
+
+
+def test_the_bound_that_was_passed_is_the_one_that_must_have_room():
+    """Of two bounds on one signal, the one that held counts, not the last one asked."""
+    gates = [Gate("queue_depth", 30, ">=", 10), Gate("queue_depth", 30, ">=", 100)]
+    assert _fired("queue_depth", gates) is gates[0]
+    assert _fired("queue_depth", gates[1:]) is gates[1]
+    assert _fired("queue_depth", []) is None

@@ -62,7 +62,7 @@ class Estimator:
             if reason.fault == "caller" and given > self._cap_s * 1000:
                 d.should_retry = False
             return
-        u = unit_interval(d.request_id)
+        u = unit_interval(d.request_id, b"spread")
         wait = self._wait(d, reason, snapshot)
         d.wait, d.estimate_ms = wait.basis, wait.estimate_ms
         d.retry_after_ms = self._sent_ms(wait, reason, u)
@@ -188,9 +188,7 @@ class Estimator:
 
 
 def _fired(reason: str, gates: Sequence[Gate]) -> Gate | None:
-    """The gate a refusal rests on: its reason's own, else the last that held."""
-    speaks_of = SIGNAL_OF.get(reason)
-    for gate in reversed(gates):
-        if gate.name == speaks_of:
-            return gate
-    return next((gate for gate in reversed(gates) if gate.held), None)
+    """The gate a refusal rests on: its reason's own, one that held before one not."""
+    own = [gate for gate in gates if gate.name == SIGNAL_OF.get(reason)]
+    held = [gate for gate in own or gates if gate.held]
+    return next(reversed(held or own), None)

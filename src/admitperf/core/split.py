@@ -17,4 +17,5 @@ def governed(request: Request, request_id: str, enforce: float) -> bool:
         return True
     if enforce <= 0.0:
         return False
-    return unit_interval(request.session or request.logical_id or request_id) < enforce
+    key = request.session or request.logical_id or request_id
+    return unit_interval(key) < enforce

@@ -32,16 +32,17 @@ class Wait:
 NO_WAIT = Wait(None, "none")
 
 
-def unit_interval(key: str) -> float:
-    """A number in [0, 1) from a key: the same in every process, host and restart."""
-    return (
-        int.from_bytes(
-            blake2b(
-                key.encode(errors="backslashreplace"), digest_size=8, key=b"admitperf"
-            ).digest()
-        )
-        / _WIDEST
-    )
+def unit_interval(key: str, purpose: bytes = b"") -> float:
+    """A number in [0, 1) from a key: the same in every process, host and restart.
+
+    Args:
+        key: whose number it is.
+        purpose: what it is drawn for, at most 16 bytes; empty for the split: who is
+            governed and who waits how long must not hang together.
+    """
+    text = key.encode(errors="backslashreplace")
+    drawn = blake2b(text, digest_size=8, key=b"admitperf", person=purpose).digest()
+    return int.from_bytes(drawn) / _WIDEST
 
 
 def spread_ms(estimate_ms: float, cap_s: float, u: float) -> int:
