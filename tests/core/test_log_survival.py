@@ -353,6 +353,8 @@ def test_kill_minus_nine_loses_at_most_half_a_second(tmp_path):
     code = """
         import time
         policy = Wall(log=sys.argv[1])
+        policy(MANY)
+        assert policy.flush()  # the writer has been woken and waits again
         for i in range(100):
             policy(MANY, request_id=f"early{i}")
         time.sleep(0.5)

@@ -24,7 +24,7 @@ than within it."""
 
 ENTRIES_MOST = 50_000
 """Entries kept within their lease, and again past it; beyond it the oldest go. Bounds
-the memory of a host that never reports an outcome to about 50 MB."""
+the memory of a host that never reports an outcome. Plain choice."""
 
 EXPIRY_EVERY_NS = 1_000_000_000
 """Leases are looked at once a second: they last 900 s."""

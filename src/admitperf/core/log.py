@@ -24,8 +24,8 @@ from admitperf.core.record import dumps
 from admitperf.core.view import View
 
 FLUSH_S = 0.05
-"""Seconds between writes. Origin: measured, docs/decisions/0004: with a buffer of
-100,000 lines none are lost at 50,000/s, and a killed process loses at most this."""
+"""Seconds between writes. Origin: `benchmarks/run.py` loses no line at 50,000/s with
+it, and a killed process loses at most this."""
 
 LINES_MOST = 100_000
 """Decision lines held in memory."""

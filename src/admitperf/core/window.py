@@ -82,10 +82,6 @@ class Window:
         """This window followed by another one."""
         return Window(self.steps + after.steps)
 
-    def last(self, steps: int) -> "Window":
-        """The newest `steps` steps of this window."""
-        return Window(self.steps[-steps:] if steps else ())
-
     @property
     def seconds(self) -> float:
         """Its length in seconds; 0.0 when there was only one page."""
