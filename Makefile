@@ -20,7 +20,7 @@ $(VENV)/.package: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 	  || { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m pip install --quiet --editable '.[all]'
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.package
@@ -29,7 +29,7 @@ $(VENV)/.tools: $(VENV)/.package
 
 setup: $(VENV)/.tools ## make .venv with the package and every tool
 
-demo: $(VENV)/.package ## three policies over a recorded run of a real engine
+demo: $(VENV)/.package ## three policies in front of a simulated engine, with a verdict
 	@$(BIN)/admitperf demo
 
 test: $(VENV)/.tools ## the fast tests

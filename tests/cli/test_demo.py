@@ -1,118 +1,146 @@
-"""`admitperf demo`: three policies over a recorded overload, the same every time."""
+"""`admitperf demo`: the argument, the same every time, and honest about what it is."""
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import is_plain
 
-from admitperf.bench.recording import Recording
+from admitperf.bench.demo import POLICIES
 from admitperf.cli import main
-
-NAMES = ["kv_threshold", "queue_depth", "no_admission"]
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """The output of one demo and the folder of its logs."""
+    """The output of the default demo and the folder of its logs."""
     from click.testing import CliRunner
 
     folder = tmp_path_factory.mktemp("demo") / "logs"
     ran = CliRunner().invoke(main, ["demo", "-o", str(folder)])
-    assert ran.exit_code == 0
+    assert ran.exit_code == 0, ran.output
     return ran, folder
 
 
-def lines(path, kind):
-    """The lines of one kind in a log."""
-    text = path.read_text(encoding="ascii")
-    return [line for line in map(json.loads, text.splitlines()) if line["k"] == kind]
+def logs(folder):
+    """Every log of a demo, by its path below the folder."""
+    return {
+        str(path.relative_to(folder)): path.read_text("ascii")
+        for path in sorted(folder.rglob("*.jsonl"))
+    }
 
 
 def test_the_output_is_what_it_was(run, golden):
     """The whole text, to be read in a diff."""
-    golden("demo.txt", run("demo").stdout)
+    ran = run("demo")
+    assert ran.exit_code == 0, ran.output
+    golden("demo.txt", ran.stdout)
 
 
-def test_it_says_what_is_recorded_and_what_to_notice(shown):
-    """A newcomer knows what he looks at, and what it does not show."""
+def test_it_says_first_what_it_is_and_where_its_numbers_come_from(shown):
+    """Simulated, the SLO and the bound derived, no retries."""
     ran, _ = shown
     assert ran.stderr == ""
     assert is_plain(ran.stdout)
-    flat = " ".join(ran.stdout.split())
-    opening, _, rest = flat.partition("Run of kv_threshold")
-    for words in ("vLLM 0.32.0", "2026-11-29", "2x of", "enforce=0", "no policy could"):
+    opening = " ".join(ran.stdout.partition("Experiment demo")[0].split())
+    for words in (
+        "A simulated engine", "no number here was measured on hardware", "n 200",
+        "closed loop", "max_waiting = 4 (fitted)", "knows nothing of the SLO",
+        "A full cache is no overload here", "(seed 1)", "does not come again",
+    ):  # fmt: skip
         assert words in opening
-    closing = rest.rpartition("What to notice")[2]
-    for name, word in zip(NAMES, ("SHADOW", "SHADOW", "BASELINE"), strict=True):
-        assert f"{name} is {word}." in closing
-    assert "logs cannot say" in closing
 
 
-def test_both_rules_would_have_fired_and_nothing_was_enforced(shown):
-    """The findings, and the numbers behind them, are those of the logs."""
-    ran, folder = shown
+def test_the_argument_is_made_by_the_verdicts(shown):
+    """The threshold shortens the tail and is worse; the bound is better."""
+    ran, _ = shown
     flat = " ".join(ran.stdout.split())
-    for name in NAMES:
-        decisions = lines(folder / f"{name}.jsonl", "decision")
-        refused = [line for line in decisions if line["verdict"] != "admit"]
-        assert len(decisions) == 219
-        assert all(line["admitted"] and not line["enforced"] for line in decisions)
-        assert not any("blind" in line for line in decisions)
-        if name == "no_admission":
-            assert refused == []
-        else:
-            assert 50 < len(refused) < 200
-            assert f"It would have refused {len(refused)} of 219" in flat
+    assert "WORSE kv_threshold: goodput fell" in flat
+    assert "BETTER queue_depth: goodput rose" in flat
+    assert "refused requests that the cluster could have served" in flat
+    shorter = re.search(r"kv_threshold.*?got ([\d.]+) times shorter", flat)
+    assert float(shorter[1]) >= 10
 
 
-def test_every_request_ended_as_it_was_recorded(shown):
-    """The outcomes of all three logs are the recording's own."""
-    _, folder = shown
-    calls = {call.id: call for call in Recording.demo().calls}
-    for name in NAMES:
-        outcomes = lines(folder / f"{name}.jsonl", "outcome")
-        assert len(outcomes) == len(calls)
-        for line in outcomes:
-            call = calls[line["id"]]
-            assert (line["ttft_ms"], line["e2e_ms"]) == (call.ttft_ms, call.e2e_ms)
-            assert line["output_tokens"] == call.output_tokens
-
-
-def test_the_reports_are_those_of_the_report_command(shown, run):
-    """What the demo prints can be had again from its logs."""
+def test_it_ends_with_the_page_of_compare(shown, run, tmp_path):
+    """What it claims can be had again from its logs, by anyone."""
     ran, folder = shown
-    for name in NAMES:
-        alone = run("report", str(folder / f"{name}.jsonl")).stdout
-        report = alone.partition("\nFiles\n")[0]
-        assert report in ran.stdout
+    again = run("compare", "--experiment", "demo", "--root", str(folder))
+    assert ran.stdout.endswith(again.stdout)
+    told = run("demo", "--repeats", "3", "-o", str(tmp_path / "a"), "--json")
+    compare = ("compare", "--experiment", "demo", "--root", str(tmp_path / "a"))
+    assert json.loads(told.stdout) == json.loads(run(*compare, "--json").stdout)
 
 
-def test_the_same_bytes_every_time(shell):
-    """Two processes with different hash seeds print and log the same."""
-    first = shell("admitperf demo; cd admitperf-demo; cat *", PYTHONHASHSEED="1")
-    second = shell("admitperf demo; cd admitperf-demo; cat *", PYTHONHASHSEED="2")
-    assert first.returncode == 0
-    assert re.sub(rb'"pid":\d+', b"", first.stdout) == re.sub(
-        rb'"pid":\d+', b"", second.stdout
-    )
+def test_every_log_says_what_was_run(shown):
+    """Simulated, the same plan in each repeat, and everything a reader must know."""
+    _, folder = shown
+    heads = {path: json.loads(text.splitlines()[0]) for path, text in
+             logs(folder).items()}  # fmt: skip
+    assert set(heads) == {f"demo/{p}/r{n}.jsonl" for p in POLICIES for n in range(1, 6)}
+    plans = {}
+    for head in heads.values():
+        notes = head["notes"]
+        assert notes["simulated"] is True
+        assert notes["baseline"] == "no_admission"
+        assert notes["capacity_per_s"] > 0 < notes["load"] < notes["peak_load"] == 2
+        assert notes["slo_from"].startswith("TTFT 5x unloaded p95")
+        plans.setdefault(head["name"], set()).add(notes["plan"])
+    assert {len(of_one) for of_one in plans.values()} == {1}
+    assert len(set.union(*plans.values())) == 5
+    bounded = [h for h in heads.values() if h["policy"] == "queue_depth"]
+    assert {h["provenance"]["max_waiting"] for h in bounded} == {"fitted"}
 
 
-def test_a_second_demo_replaces_the_logs_of_the_first(run):
-    """Otherwise the second report would count everything twice."""
-    assert run("demo").stdout == run("demo").stdout
+def test_the_same_seed_is_the_same_bytes_in_any_process(shell, tmp_path):
+    """I5: text and logs under two hash seeds; another seed is another traffic."""
+    told = []
+    for name, seed, hash_seed in (("a", 3, "1"), ("b", 3, "2"), ("c", 4, "1")):
+        folder = tmp_path / name
+        folder.mkdir()
+        line = f"cd {shlex.quote(str(folder))}; admitperf demo --repeats 1 --seed"
+        ran = shell(f"{line} {seed}", PYTHONHASHSEED=hash_seed)
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stderr == b""
+        told.append((ran.stdout, logs(folder / "experiments")))
+    assert len(told[0][1]) == 3
+    assert told[0] == told[1]
+    assert told[0][1] != told[2][1]
 
 
-def test_a_log_that_is_none_of_a_demo_is_not_touched(run):
-    """A folder of real logs named by mistake loses nothing."""
-    for content in ("mine\n", '{"k":"run","experiment":"e"}\n', "[1]\n", "\0\xff"):
-        Path("queue_depth.jsonl").write_text(content, encoding="latin-1")
-        ran = run("demo", "-o", ".")
-        assert ran.exit_code == 2
-        (line,) = ran.stderr.splitlines()
-        assert "queue_depth.jsonl: is there and no log of a demo" in line
-        assert Path("queue_depth.jsonl").read_text(encoding="latin-1") == content
+def test_a_later_demo_replaces_all_of_an_earlier_one(run):
+    """Fewer repeats leave none of the others behind to be compared."""
+    run("demo", "--repeats", "3", "--seed", "2")
+    ran = run("demo", "--repeats", "1")
+    assert ran.exit_code == 0, ran.output
+    assert set(logs(Path("experiments"))) == {f"demo/{p}/r1.jsonl" for p in POLICIES}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "mine\n",
+        '{"k":"run","experiment":"demo","notes":null}\n',
+        '{"k":"run","experiment":"demo","notes":{"simulated":true}}\n',
+        "[1]\n",
+        "\0\xff",
+    ],
+)
+def test_a_log_that_is_none_of_a_demo_is_not_touched(run, content):
+    """Real runs of an experiment that is called demo too lose nothing."""
+    path = Path("experiments/demo/queue_depth/r1.jsonl")
+    other = Path("experiments/demo/kv_threshold/r1.jsonl")
+    for one in (path, other):
+        one.parent.mkdir(parents=True)
+    path.write_text(content, encoding="latin-1")
+    other.write_text("", encoding="ascii")
+    ran = run("demo", "--repeats", "1")
+    assert ran.exit_code == 2
+    (line,) = ran.stderr.splitlines()
+    assert "queue_depth/r1.jsonl: is there and no log of a demo" in line
+    assert path.read_text(encoding="latin-1") == content
+    assert other.exists()
 
 
 @pytest.mark.parametrize("folder", ["file", "/proc/nowhere", "a\0b", "file/below"])
@@ -125,45 +153,19 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(run, folder):
     assert len(ran.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("folder", ["file", "file/below"])
-def test_a_file_in_place_of_the_folder_is_called_one(run, folder):
-    """Not `file exists`, and not the name of a log that is not there."""
-    Path("file").write_text("x", encoding="utf-8")
-    ran = run("demo", "-o", folder)
-    assert ran.stderr == "Error: file is a file, not a folder\n"
-
-
-def test_a_chosen_policy_runs_alone(run):
-    """Any installed policy with usable defaults, in the order given."""
-    ran = run("demo", "--policy", "dual_gate", "--policy", "rate_limit", "--json")
-    told = json.loads(ran.stdout)
-    assert [one["header"]["policy"] for one in told["runs"]] == [
-        "dual_gate",
-        "rate_limit",
-    ]
-    assert told["runs"][0]["finding"]["word"] == "SHADOW"
-
-
-def test_a_policy_nobody_offers_is_one_clear_line(run):
-    """Nothing is written for the others either."""
-    ran = run("demo", "--policy", "kv_threshold", "--policy", "kv_treshold")
-    assert ran.exit_code == 2
-    assert "nearest: kv_threshold" in ran.stderr
-    assert not Path("admitperf-demo").exists()
-
-
-def test_a_wrong_option_is_exit_code_2_with_usage(run):
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("--recorded --seed 2", "--seed does not go with --recorded"),
+        ("--recorded --repeats 2", "--repeats does not go with --recorded"),
+        ("--policy dual_gate", "--policy needs --recorded"),
+        ("--repeats 0", "0 is not in the range"),
+        ("--no-such-option", "No such option"),
+    ],
+)
+def test_wrong_use_is_exit_code_2_with_usage(run, line, why):
     """As for every command."""
-    ran = run("demo", "--no-such-option")
+    ran = run("demo", *line.split())
     assert ran.exit_code == 2
     assert ran.stderr.startswith("Usage: ")
-
-
-def test_it_is_plain_for_every_console_and_reader(shell):
-    """ASCII, no escape bytes, and a closed pipe is no error."""
-    ran = shell("admitperf demo", PYTHONIOENCODING="ascii", FORCE_COLOR="1")
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"\x1b" not in ran.stdout
-    ran = shell("set -o pipefail; admitperf demo | head -1", PYTHONUNBUFFERED="1")
-    assert ran.returncode in (0, 141)
-    assert ran.stderr == b""
+    assert why in ran.stderr

@@ -36,6 +36,7 @@ DEFAULTS = {
     "deadline_s": None,
     "priority": 0,
     "stream": None,
+    "late_ms": None,
 }
 GIVEN = {
     "logical_id": "call-7",
@@ -53,6 +54,7 @@ GIVEN = {
     "deadline_s": 30.5,
     "priority": -3,
     "stream": True,
+    "late_ms": 12.5,
 }
 SCALARS = (
     st.none()
@@ -169,6 +171,10 @@ def test_a_fact_of_the_wrong_type_or_size_is_unknown_and_noted(name, value, aske
         ("session_final", 0),
         ("deadline_s", "5"),
         ("deadline_s", math.inf),
+        ("late_ms", -0.5),
+        ("late_ms", "12"),
+        ("late_ms", True),
+        ("late_ms", math.inf),
     ],
 )
 def test_a_fact_outside_its_meaning_is_unknown(name, value, asked, log):
@@ -189,6 +195,7 @@ def test_a_fact_outside_its_meaning_is_unknown(name, value, asked, log):
         ("input_tokens", 512.0, 512),
         ("deadline_s", Oddly(2.5), 2.5),
         ("deadline_s", -1, -1.0),
+        ("late_ms", 0, 0.0),
         ("max_output_tokens", 0, 0),
         ("tenant", "", ""),
         ("tenant", "名前", "名前"),

@@ -53,6 +53,15 @@ def faults(**given):
         ("run", "../../etc/passwd"),
         ("run", 7),
         ("run", "a\0b"),
+        ("notes", 7),
+        ("notes", ["text"]),
+        ("notes", {7: "text"}),
+        ("notes", {"": "text"}),
+        ("notes", {"model": ["a", "b"]}),
+        ("notes", {"engine": {"name": "vllm"}}),
+        ("notes", {"load": math.nan}),
+        ("notes", {"load": -math.inf}),
+        ("notes", {"seed": 10**400}),
         ("provenance", ["fitted"]),
         ("provenance", "fitted"),
         ("slo", {"ttft": 1500}),
@@ -88,6 +97,7 @@ def test_a_setting_that_means_nothing_fails_at_construction(name, value):
         {"sources": {KV_PRESSURE: ["a", lambda m: m["b"], Source("c", scale=0.01)]}},
         {"sources": {KV_PRESSURE: ()}},
         {"notes": "anything / at all\n"}, {"experiment": "e"}, {"run": "r"},
+        {"notes": ""}, {"notes": {}}, {"notes": {"load": 1.5, "seed": 7, "plan": None}},
     ],
     ids=str,
 )  # fmt: skip
@@ -99,6 +109,12 @@ def test_a_setting_at_the_edge_of_its_meaning_is_legal(given):
 def test_faults_of_settings_are_told_together():
     """Three wrong settings, three faults, one error."""
     assert len(faults(enforce=2, on_blind="x", provenance=3)) == 3
+
+
+def test_every_fault_of_the_notes_is_told():
+    """Each name and each value that no reader could use is named."""
+    told = faults(notes={"model": ["a"], 7: "x", "load": math.nan, "seed": 1})
+    assert [fault.split(" ")[1] for fault in told] == ["7", "model", "load"]
 
 
 def test_experiment_and_run_make_the_path_of_the_log(tmp_path, monkeypatch):
@@ -141,6 +157,15 @@ def test_the_header_carries_the_identity_that_was_declared(tmp_path):
     assert {name: header[name] for name in given} == given
     assert header["name"] == "r"
     assert header["schema"] == 1
+
+
+def test_notes_by_name_stand_in_the_header_as_given(tmp_path):
+    """What only the host knows of a run is a flat object a reader can ask."""
+    notes = {"model": "m", "load": 1.5, "seed": 7, "ignore_eos": True, "plan": None}
+    with rule(admits, log=tmp_path / "log.jsonl", notes=notes) as policy:
+        policy({})
+    header = strict((tmp_path / "log.jsonl").read_text().splitlines()[0])
+    assert header["notes"] == notes
 
 
 def test_without_an_identity_the_header_says_so(tmp_path):

@@ -11,6 +11,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+RUN = ("python", "console")
+NOT_RUN = "not run by the tests"
+BY_HAND = "by `make test-engines`"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -42,11 +46,14 @@ def program(page):
 
 
 def commands(page):
-    """Each `$ admitperf ...` line of a page with the lines printed under it."""
+    """Each `$ admitperf ...` line of a page with the lines printed under it.
+
+    On a how-to page every command counts, whatever it starts.
+    """
     for block in blocks(page, "console"):
         for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
-            if command.startswith("admitperf"):
+            if command.startswith("admitperf") or page in HOW_TO:
                 yield command, output
 
 
@@ -86,12 +93,63 @@ def run_command(command, folder):
     return ran.stdout
 
 
+def show(page, command, shown, printed):
+    """Put what a command printed in the place of what a page shows."""
+    text = page.read_text(encoding="utf-8")
+    new = text.replace(f"$ {command}\n{shown}", f"$ {command}\n{printed}", 1)
+    page.write_text(new, encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_a_page_runs_top_to_bottom_and_prints_what_it_shows(page, checkout):
-    """The Python of a page is one program, and each command prints what is below it."""
+def test_a_page_runs_top_to_bottom_and_prints_what_it_shows(page, checkout, request):
+    """The Python of a page is one program, and each command prints what is below it.
+
+    `--update` rewrites what is shown.
+    """
     run_program(page, checkout)
     for command, shown in commands(page):
-        assert run_command(command, checkout) == shown, f"$ {command}"
+        printed = run_command(command, checkout)
+        if request.config.getoption("--update"):
+            show(page, command, shown, printed)
+        else:
+            assert printed == shown, f"$ {command}"
+
+
+def paragraph_before(page, block):
+    """The lines between a block and the empty line above its introduction."""
+    above = page.read_text(encoding="utf-8").splitlines()[: block.line - 1]
+    return "\n".join(above).rstrip().rpartition("\n\n")[2].lower()
+
+
+def every_block(page):
+    """All blocks of a page, whatever their language."""
+    text = page.read_text(encoding="utf-8")
+    languages = {language for language, _ in FENCE.findall(text)}
+    return [block for language in languages for block in blocks(page, language)]
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=named)
+def test_a_how_to_says_which_of_its_blocks_are_not_run(page):
+    """A block is run, or is a piece of a file it names, or its introduction says so."""
+    for block in every_block(page):
+        if block.language in RUN:
+            continue
+        said = paragraph_before(page, block)
+        files = [ROOT / path for path in re.findall(r"`([\w/.-]+\.\w+)`", said)]
+        quoted = any(block.text in path.read_text("utf-8") for path in files)
+        assert quoted or NOT_RUN in said or BY_HAND in said, block.line
+
+
+def test_a_job_on_a_page_uses_the_commands_that_the_page_runs():
+    """What a reader copies into a pipeline has been tried."""
+    jobs = [(page, block) for page in HOW_TO for block in blocks(page, "yaml")]
+    assert jobs
+    for page, block in jobs:
+        ran = [command.partition(" > ")[0] for command, _ in commands(page)]
+        steps = re.findall(r"- run: (admitperf .*)", block.text)
+        assert steps
+        for step in steps:
+            assert step.partition(" > ")[0] in ran, step
 
 
 def test_the_readme_shows_the_library_and_a_command():

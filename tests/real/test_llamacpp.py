@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from tests.real.process import until
+from tests.real.process import running, until
 
 pytestmark = pytest.mark.real_engine
 
@@ -164,6 +165,30 @@ def test_a_caller_that_leaves_frees_its_slot(gateway, engine):
     (outcome,) = lines(log, "outcome")
     assert not outcome["ok"]
     assert until(lambda: signals(engine)["running"][0] == 0, seconds=3)
+
+
+def test_a_watch_sees_the_overload_and_judges_by_it(engine, tmp_path, capsys):
+    """The queue moved and the slots were full; what it does not report is no zero."""
+    tool, trace = Path(sys.executable).with_name("admitperf"), tmp_path / "trace.jsonl"
+    command = [tool, "watch", engine, "--for", "1h", "--interval", "0.1", "-o", trace]
+    with running([*command, "--json"], stdout=subprocess.PIPE) as watch:
+        assert until(lambda: trace.exists() and lines(trace, "decision"), seconds=10)
+        answers = ask_many(engine, 4 * SLOTS, 0.1)
+        watch.send_signal(signal.SIGINT)
+        told = json.loads(watch.communicate(timeout=30)[0])
+    assert {status for status, _, _ in answers} == {200}
+    assert watch.returncode == 0
+    assert told["signals"]["running"]["high"] == SLOTS
+    assert told["signals"]["queue_depth"]["high"] > SLOTS
+    assert "kv_pressure" not in told["signals"]
+    policies = {one["policy"]: one for one in told["policies"]}
+    (queue,) = policies["queue_depth"]["gates"]
+    assert queue["high"] == told["signals"]["queue_depth"]["high"]
+    assert policies["queue_depth"]["blind"] == 0
+    assert policies["kv_threshold"]["blind"] == told["samples"]
+    assert not policies["in_flight_cap"]["judged"]
+    with capsys.disabled():
+        sys.stdout.write(f"\n\nwatched\n{json.dumps(told['signals'], indent=1)}\n")
 
 
 def test_a_second_build_downloads_nothing(serve):

@@ -6,7 +6,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.reports.byhand import KINDS, jsonl
 
-from admitperf.reports.log import read
 from admitperf.reports.report import report
 
 
@@ -23,22 +22,11 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def tally(write):
-    """Read lines as the log of one run and get its counts."""
-
-    def _tally(*lines):
-        (run,), _ = read([write(*lines)])
-        return run.tally
-
-    return _tally
-
-
-@pytest.fixture
 def reported(write):
     """Report on lines as the log of one run."""
 
-    def _reported(*lines, slo=None):
-        (run,) = report([write(*lines)], slo).runs
+    def _reported(*lines, slo=None, **options):
+        (run,) = report([write(*lines)], slo, **options).runs
         return run
 
     return _reported

@@ -2,7 +2,16 @@
 
 import math
 
-from tests.reports.byhand import control, decision, header, kv, lost, outcome, reading
+from tests.reports.byhand import (
+    START_US,
+    control,
+    decision,
+    header,
+    kv,
+    lost,
+    outcome,
+    reading,
+)
 
 SLO = {"ttft_ms": 1500, "stall_ms": 500}
 DUAL = {
@@ -115,6 +124,82 @@ def few():
     yield '{"k":"decision","seq":6,"verdict":"adm'
 
 
+NOTES = {
+    "model": "Qwen2.5-7B",
+    "engine": "vllm",
+    "engine_version": "0.32.0",
+    "hardware": "1x A100-40GB",
+    "workload": "110 calls of a coding agent",
+    "plan": "8f2c",
+    "capacity_per_s": 4,
+    "load": 2.5,
+    "slo_from": "5x unloaded TTFT",
+}
+
+
+def calls():
+    """A queue bound under an SLO: retries, due times, sizes and a configuration."""
+    yield header(
+        policy="queue_depth",
+        params={"max_waiting": 32},
+        provenance={"max_waiting": "fitted"},
+        requires=["queue_depth"],
+        slo=SLO,
+        experiment="agents",
+        name="r1",
+        notes=NOTES,
+        config="queue",
+    )
+    for call in range(1, 111):
+        seq, waiting = 2 * call, round(wave(call, 0, 60))
+        over = waiting > 32
+        for attempt in range(1 + over):
+            yield from _call(seq + attempt, f"c{call}", attempt, waiting, over)
+
+
+def _call(seq, logical, attempt, waiting, over):
+    """An attempt in a long queue is deferred, and comes back 2 s later."""
+    refused = over and not attempt
+    length = 0 if attempt else waiting
+    sizes = {"input_tokens": 900 + seq, "max_output_tokens": 256}
+    yield decision(
+        seq,
+        *(("defer", "queue_depth") if refused else ("admit", None)),
+        t_us=START_US + seq * 50_000 + attempt * 2_000_000,
+        signals={"queue_depth": length, **sizes},
+        gates=[["queue_depth", length, ">", 32, refused]],
+        facts={
+            "logical_id": logical,
+            "attempt": attempt,
+            **sizes,
+            "late_ms": 40.0 if seq % 20 == 0 else 0.5,
+        },
+    )
+    if not refused:
+        yield outcome(seq, ttft_ms=150 + 20 * length, output_tokens=190)
+
+
+def samples():
+    """What `watch` leaves: a threshold asked on an engine's metrics, nothing more."""
+    yield header(basis="samples", enforce=0.0)
+    for seq in range(1, 61):
+        free = {"enforced": False, "admitted": True, "status": 200}
+        yield {**kv(seq, wave(seq, 0.3, 0.95)), **free}
+    yield control("scrape_failed", target="http://10.0.0.7:8000", kind="timeout")
+
+
+def repeats():
+    """Three runs of one policy in one experiment, of unequal size."""
+    for repeat, n in enumerate((40, 40, 30), start=1):
+        run = f"r{repeat}"
+        yield header(run=run, experiment="pilot", name=run, slo=SLO)
+        for seq in range(1, n + 1):
+            pressure = wave(seq, 0.4, 0.96)
+            yield kv(seq, pressure, run=run)
+            if pressure < 0.9:
+                yield outcome(seq, run=run, ttft_ms=30 * seq + repeat)
+
+
 ALL = {
     "inert": inert,
     "live": live,
@@ -122,4 +207,10 @@ ALL = {
     "baseline": baseline,
     "shadow": shadow,
     "few": few,
+    "calls": calls,
+    "samples": samples,
 }
+"""One run each."""
+
+PAGES = {**ALL, "repeats": repeats}
+"""All pages worth reading letter by letter."""

@@ -10,6 +10,7 @@ from tests.reports import byhand
 from admitperf.core.errors import LogError
 from admitperf.reports import render
 from admitperf.reports.expand import expand
+from admitperf.reports.layout import WIDTH
 from admitperf.reports.lines import LogFile
 from admitperf.reports.report import report
 
@@ -54,7 +55,7 @@ def tried(path):
         made = report([str(path)])
         text = render.text(made)
         assert text.isascii()
-        assert all(len(line) <= render.WIDTH for line in text.splitlines())
+        assert all(len(line) <= WIDTH for line in text.splitlines())
         json.dumps(made.to_dict(), allow_nan=False)
     with suppress(LogError):
         list(expand(LogFile(str(path))))

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,12 @@ def test_the_version_is_said(run):
         ["report", "--colour", "x"],
         ["report", "x.jsonl", "--slo", "p95=3"],
         ["report", "x.jsonl", "--slo", "ttft_ms=soon"],
+        ["report", "x.jsonl", "--warmup", "soon"],
+        ["report", "x.jsonl", "--warmup", "-3"],
+        ["report", "x.jsonl", "--memory-limit", "plenty"],
+        ["report", "x.jsonl", "--memory-limit", "100MB"],
+        ["report", "x.jsonl", "--card", "tex"],
+        ["report", "x.jsonl", "--card", "md", "--json"],
         ["log", "expand"],
         ["log", "shrink", "x"],
         ["reports"],
@@ -126,12 +133,84 @@ def test_what_cannot_be_read_is_one_clear_line(run, tmp_path, command, content, 
     assert why in line
 
 
-@pytest.mark.parametrize("command", [["report"], ["log", "expand"]])
-def test_a_folder_is_no_log(run, tmp_path, command):
+def test_a_folder_is_no_log_to_expand(run, tmp_path):
     """It is said, not walked through."""
-    shown = run(*command, str(tmp_path))
+    shown = run("log", "expand", str(tmp_path))
     assert shown.exit_code == 2
     assert "is a directory" in shown.stderr
+
+
+def test_a_folder_is_read_with_what_lies_in_it(run, write, tmp_path):
+    """Each log under it, however deep; one without any is an error."""
+    deep = tmp_path / "logs" / "kv"
+    deep.mkdir(parents=True)
+    write(*ALL["live"](), name="logs/kv/a.jsonl")
+    write(header(run="b", config="b"), kv(1, 0.5, run="b"), name="logs/b.jsonl")
+    shown = run("report", str(tmp_path / "logs"))
+    assert shown.exit_code == 0
+    assert shown.stdout.count("1 Could it have fired?") == 2
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    shown = run("report", str(empty))
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert len(shown.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("baseline", 0), ("inert", 1), ("unknown", 1), ("shadow", 1), ("live", 1)],
+)
+@pytest.mark.parametrize("form", [[], ["--json"], ["--card", "md"]])
+def test_s_ui_06_check_makes_the_exit_code(run, write, name, code, form):
+    """0 or 1 in every form; without `--check` it is 0; JSON stays valid."""
+    path = write(*ALL[name]())
+    shown = run("report", path, "--check", *form)
+    assert shown.exit_code == code
+    assert shown.stderr == ""
+    assert run("report", path, *form).exit_code == 0
+    if form == ["--json"]:
+        checks = json.loads(shown.stdout)["checks"]
+        assert checks["passed"] == (code == 0)
+
+
+def test_s_ui_06_what_cannot_be_checked_is_2(run, write, tmp_path):
+    """An empty file, a missing file and a bad option: never a passed check."""
+    empty = tmp_path / "empty.jsonl"
+    empty.write_bytes(b"")
+    shown = run("report", "--check", str(empty))
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert "no records" in shown.stderr
+    missing = str(tmp_path / "missing.jsonl")
+    shown = run("report", "--check", missing)
+    assert shown.exit_code == 2
+    assert missing in shown.stderr
+    shown = run("report", "--check", "--colour", missing)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("Usage:")
+    sound = write(*ALL["baseline"](), name="sound.jsonl")
+    assert run("report", "--check", sound, missing).exit_code == 2
+
+
+def test_the_warm_up_is_left_out(run, write):
+    """By requests or by seconds, and the page says which."""
+    path = write(*ALL["baseline"]())
+    for asked, left in (("10", 10), ("2s", 20)):
+        shown = run("report", path, "--warmup", asked)
+        assert shown.exit_code == 0
+        assert f"{left} of 30" in shown.stdout
+        assert f"({asked})" in " ".join(shown.stdout.split())
+
+
+def test_the_card_ends_with_the_command_that_makes_it(run, tmp_path, write):
+    """With every option that changes a number, quoted for a shell."""
+    path = write(*ALL["live"](), name="my log.jsonl")
+    args = ("--card", "md", "--slo", "ttft_ms=900,stall_ms=80", "--warmup", "5")
+    shown = run("report", path, *args)
+    assert shown.exit_code == 0
+    made_by = shown.stdout.splitlines()[-1].strip()
+    assert shlex.split(made_by) == ["admitperf", "report", path, *args]
+    again = run(*shlex.split(made_by)[1:])
+    assert again.stdout == shown.stdout
 
 
 def test_the_others_are_reported_when_one_cannot_be_read(run, write, tmp_path):
@@ -179,7 +258,7 @@ def test_json_and_text_show_the_same_numbers(run, live):
     assert f"{one['finding']['word']}: {one['finding']['says'][0]}" in text
     goodput = one["cost"]["goodput"]
     assert f"{goodput['value']:.3f} = {goodput['n']} of {goodput['of']}" in text
-    assert f"p95 {one['cost']['ttft_ms']['p95']:.0f} ms, max" in text
+    assert f"p95 {one['cost']['ttft_ms']['p95']:.0f} ms, p99" in text
     for signal in one["signals"]:
         assert re.search(
             rf"^  {signal['name']} .* {signal['spread']['n']}$", text, re.MULTILINE
@@ -401,6 +480,8 @@ def test_expand_replaces_what_a_link_leads_to(run, live, tmp_path):
 COMMAND_LINES = [
     "report {}",
     "report --json {}",
+    "report --card md {}",
+    "report --check --json {}",
     "log expand {}",
     "signals",
     "policies",

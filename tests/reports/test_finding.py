@@ -341,3 +341,45 @@ def test_lost_decisions_may_have_been_refusals(found, missing, word):
     got, says = found(header(), *many(99), lost(decision=missing))
     assert got == word
     assert f"{missing} of {99 + missing}" in says
+
+
+WATCHED = {"basis": "samples", "enforce": 0.0}
+
+
+def test_samples_end_with_that_no_policy_governed(found):
+    """A watched engine: what would have been, of how many samples, and how near."""
+    lines = [
+        *many(3, enforced=False),
+        kv(4, 0.95, enforced=False, admitted=True, status=200),
+    ]
+    word, says = found(header(**WATCHED), *lines)
+    assert word == "SHADOW"
+    assert "It would have fired on 1 of 4 (25.0 %) samples." in says
+    assert "kv_pressure >= 0.9 held on 1 of 4 (25.0 %) (0.5 to 0.95, n 4)." in says
+    assert says.endswith("No policy governed.")
+    assert "request" not in says
+    assert "enforce" not in says
+
+
+@pytest.mark.parametrize(
+    ("lines", "word", "said"),
+    [
+        ([], "UNKNOWN", "There is no sample in the log."),
+        (many(30, enforced=False), "SHADOW", "0 of 30 (0.0 %) samples"),
+        (many(30), "SHADOW", "0.4 from the bound"),
+        ([decision(n, **BLIND) for n in (1, 2)], "UNKNOWN", "2 of 2 (100.0 %) samples"),
+    ],
+)
+def test_every_finding_on_samples_says_so(found, lines, word, said):
+    """Whatever the word is."""
+    got, says = found(header(**WATCHED), *lines)
+    assert got == word
+    assert said in says
+    assert says.endswith("No policy governed.")
+
+
+def test_a_baseline_on_samples_is_a_baseline(found):
+    """It refuses nothing, watched or not."""
+    word, says = found(header(**WATCHED, **BASELINE), decision(1, enforced=False))
+    assert word == "BASELINE"
+    assert "1 of 1 (100.0 %) samples" in says

@@ -13,7 +13,6 @@ from tests.reports.cases import log_of
 from admitperf.core.errors import LogError
 from admitperf.reports import lines
 from admitperf.reports.lines import LogFile, parse
-from admitperf.reports.log import read
 
 GOOD = jsonl(header(), *(kv(seq, 0.5) for seq in range(1, 4))).encode()
 
@@ -32,9 +31,11 @@ def case(data, tmp_path):
 
 
 def decisions(path):
-    """How many decisions a log holds, and its file's faults."""
-    runs, files = read([path])
-    return sum(run.tally.decisions.n for run in runs), files
+    """How many decisions of a log can be used, and its faults by line."""
+    log = list(LogFile(path))
+    used = [line.fields for line in log if line.fields]
+    faults = {line.number: line.fault for line in log if line.fault}
+    return sum(fields["k"] == "decision" for fields in used), faults
 
 
 def fault(raw):
@@ -43,43 +44,39 @@ def fault(raw):
 
 
 def test_s_lg_01_a_torn_last_line_costs_one_record(case):
-    """99 rows are used, and the warning names file and line."""
+    """99 rows are used, and the fault has its line."""
     path = case("s-lg-01/torn.jsonl")
-    n, files = decisions(path)
-    assert n == 99
     # The run line that was put in front moves row 100 to line 101.
-    assert files.first == [f"{path}:101 torn: it has no end"]
+    assert decisions(path) == (99, {101: "torn: it has no end"})
 
 
 def test_s_lg_02_valid_json_of_the_wrong_kind_is_counted(case):
     """100 rows are used, 7 odd ones counted, blank lines ignored."""
-    n, files = decisions(case("s-lg-02/odd_types.jsonl"))
-    assert n == 100
-    assert sum(files.unusable.values()) == 7
-    assert files.lines == 108
+    n, faults = decisions(case("s-lg-02/odd_types.jsonl"))
+    assert (n, len(faults)) == (100, 7)
 
 
 def test_s_lg_03_odd_bytes_cost_at_most_their_own_line(case):
     """A byte-order mark, CRLF and one bad byte: only the damaged row is lost."""
-    n, files = decisions(case("s-lg-03/bytes.jsonl"))
-    assert n == 99
-    assert dict(files.unusable) == {"not UTF-8": 1}
+    n, faults = decisions(case("s-lg-03/bytes.jsonl"))
+    assert (n, list(faults.values())) == (99, ["not UTF-8"])
 
 
 def test_s_lg_03_the_first_line_survives_a_byte_order_mark(tmp_path):
     """The run line stands behind the mark and is read."""
     path = tmp_path / "mark.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace(b"\n", b"\r\n"))
-    (run,), files = read([str(path)])
-    assert run.header["policy"] == "kv_threshold"
-    assert not files.unusable
+    first, *rest = LogFile(str(path))
+    assert first.fields["policy"] == "kv_threshold"
+    assert [line.fault for line in rest] == [None] * 3
 
 
 def test_s_lg_03_the_result_does_not_depend_on_the_locale(case):
     """The same rows under an ASCII locale."""
     script = (
-        "import sys; from admitperf.reports.log import read;"
-        " print(read(sys.argv[1:])[0][0].tally.decisions.n)"
+        "import sys; from admitperf.reports.lines import LogFile;"
+        " used = [line for line in LogFile(sys.argv[1]) if line.fields];"
+        " print(sum(line.fields['k'] == 'decision' for line in used))"
     )
     environment = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "C"}
     ran = subprocess.run(
@@ -90,43 +87,20 @@ def test_s_lg_03_the_result_does_not_depend_on_the_locale(case):
 
 
 def test_s_lg_04_a_hole_of_nul_bytes_is_passed_over(case):
-    """100 rows and one notice."""
-    n, files = decisions(case("s-lg-04/nul_prefix.jsonl"))
-    assert n == 100
-    assert not files.unusable
-    (notice,) = files.notices
-    assert notice.endswith("1000000 NUL bytes passed over")
-
-
-def test_s_lg_04_a_sparse_gigabyte_needs_no_memory(tmp_path):
-    """Memory stays under 200 MB over a 1 GB hole."""
-    path = tmp_path / "sparse.jsonl"
-    with path.open("wb") as file:
-        file.truncate(1 << 30)
-        file.seek(0, os.SEEK_END)
-        file.write(GOOD)
-    # VmHWM begins with this program; ru_maxrss would begin with its parent's.
-    script = (
-        "import sys, pathlib; from admitperf.reports.log import read;"
-        " print(read(sys.argv[1:])[0][0].tally.decisions.n,"
-        " pathlib.Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", script, str(path)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    n, peak_kb = map(int, ran.stdout.split())
-    assert n == 3
-    assert peak_kb < 200_000
+    """100 rows, and the bytes are counted."""
+    path = case("s-lg-04/nul_prefix.jsonl")
+    assert decisions(path) == (100, {})
+    log = LogFile(path)
+    assert len(list(log)) == 101
+    assert log.nul_bytes == 1_000_000
 
 
 def test_s_met_05_a_bare_nan_is_no_record(write):
     """What a strict JSON reader refuses is counted, never read as a number."""
     torn = json.dumps(kv(2, float("nan")))
     assert "NaN" in torn
-    n, files = decisions(write(header(), kv(1, 0.5), torn))
-    assert n == 1
-    assert dict(files.unusable) == {"NaN or Infinity, which is not JSON": 1}
+    n, faults = decisions(write(header(), kv(1, 0.5), torn))
+    assert (n, faults) == (1, {3: "NaN or Infinity, which is not JSON"})
 
 
 @pytest.mark.parametrize(
@@ -142,6 +116,9 @@ def test_s_met_05_a_bare_nan_is_no_record(write):
         (b"[" * 100_000 + b"\n", "not JSON"),
         (b"9" * 5_000 + b"\n", "not JSON"),
         (b"\xff\n", "not UTF-8"),
+        (b'{"k":"run","k":"run"}\n', "a name that stands twice"),
+        (b" \t{}\n", "no kind: not a line of an AdmitPerf log"),
+        (b"{} {}\n", "not JSON"),
     ],
 )
 def test_every_fault_is_named(raw, why):
@@ -167,6 +144,9 @@ def test_every_fault_is_named(raw, why):
         ({"gates": [["kv_pressure", 0.4]]}, "gates"),
         ({"gates": {"kv_pressure": 0.4}}, "gates"),
         ({"facts": []}, "facts"),
+        ({"facts": {"attempt": "1"}}, "facts"),
+        ({"facts": {"late_ms": True}}, "facts"),
+        ({"estimate_ms": "1"}, "estimate_ms"),
         ({"raw": [1]}, "raw"),
         ({"reason": {}}, "reason"),
     ],
@@ -203,14 +183,23 @@ def test_a_compressed_log_reads_like_a_plain_one(tmp_path):
     assert decisions(str(path))[0] == 3
 
 
+def test_zstd_is_no_log_until_it_is_unpacked(tmp_path):
+    """The standard library has no zstd; the one clear error says what to do."""
+    path = tmp_path / "packed.jsonl"
+    path.write_bytes(b"\x28\xb5\x2f\xfd and so on")
+    with pytest.raises(LogError, match=r"unpack it with zstd -d") as caught:
+        LogFile(str(path)).checked()
+    assert str(caught.value).startswith(str(path))
+
+
 def test_a_compressed_log_cut_short_gives_what_it_has(tmp_path):
     """The rows before the cut, and a notice that it ends early."""
     path = tmp_path / "cut.gz"
     many = jsonl(header(), *(kv(seq, seq / 5000) for seq in range(1, 4000)))
     path.write_bytes(gzip.compress(many.encode())[:-2000])
-    n, files = decisions(str(path))
-    assert 0 < n < 3999
-    assert any("ends early" in notice for notice in files.notices)
+    log = LogFile(str(path))
+    assert 0 < len(list(log)) < 3999
+    assert "ended before" in log.cut
 
 
 def test_a_line_too_long_to_hold_is_one_fault(tmp_path, monkeypatch):
@@ -228,7 +217,7 @@ def test_a_line_too_long_to_hold_is_one_fault(tmp_path, monkeypatch):
         (b"", "no records"),
         (b"\n\n  \n", "no records"),
         (b"\0" * 5_000, "no records"),
-        (bytes(range(256)) * 40, "no records: none of"),
+        (bytes(range(256)) * 40, "no records: line 1: not"),
         (b"\x1f\x8bnot gzip at all", "no records"),
     ],
 )
@@ -237,7 +226,7 @@ def test_a_file_that_is_no_log_is_one_clear_error(tmp_path, content, why):
     path = tmp_path / "no.log"
     path.write_bytes(content)
     with pytest.raises(LogError) as caught:
-        read([str(path)])
+        LogFile(str(path)).checked()
     assert str(caught.value).startswith(f"{path}: {why}")
     assert "\n" not in str(caught.value)
 
@@ -246,5 +235,5 @@ def test_a_file_that_is_no_log_is_one_clear_error(tmp_path, content, why):
 def test_a_file_that_cannot_be_opened_is_one_clear_error(path):
     """Missing, a folder, an impossible name: each is a LogError that names it."""
     with pytest.raises(LogError) as caught:
-        read([path])
+        LogFile(path).checked()
     assert str(caught.value).startswith(path)

@@ -35,7 +35,7 @@ def test_s_bm_05_six_samples_have_no_p95(shared):
 
 def test_nothing_has_no_percentiles():
     """Never supplied is None all over, never zero."""
-    assert Spread.of([math.nan]) == Spread(0, None, None, None, None, None)
+    assert Spread.of([math.nan]) == Spread(0, None, None, None, None, None, None, None)
 
 
 @given(st.lists(FINITE, min_size=1), st.floats(0.01, 1.0))

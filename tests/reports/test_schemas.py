@@ -17,7 +17,7 @@ FULL_DECISION = byhand.decision(
         ["kv_pressure", 0.91, ">=", 0.9, True],
         ["queue_depth", 41, ">", None, False],
     ],
-    facts={"logical_id": "c-1", "attempt": 1, "deadline_s": -0.5, "stream": True},
+    facts={"logical_id": "c-1", "attempt": 1, "deadline_s": -0.5, "late_ms": 3},
     replica="r1",
     reading=17,
     age_ms=120,
@@ -29,6 +29,9 @@ VALID = {
         byhand.header(),
         byhand.header(slo={"ttft_ms": 1500, "stall_ms": 500}, name="r1"),
         byhand.header(slo={"chat": {"ttft_ms": 1500}, "batch": {}}, enforce=0.0),
+        byhand.header(notes="seen on a Tuesday"),
+        byhand.header(notes={"model": "m", "load": 1.5, "seed": 7, "plan": None}),
+        byhand.header(notes={"ignore_eos": True}, basis="samples"),
     ],
     "reading": [
         byhand.reading(1, {"a": 1, "b": None}),
@@ -72,6 +75,9 @@ INVALID = {
         byhand.header(on_blind="panic"),
         byhand.header(slo={"ttft_ms": "soon"}),
         byhand.header(color="red"),
+        byhand.header(notes=["a", "b"]),
+        byhand.header(notes={"engine": {"name": "vllm"}}),
+        byhand.header(basis="guesses"),
         byhand.header(taxonomy={"unit": "request"}),
     ],
     "reading": [

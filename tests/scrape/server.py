@@ -12,10 +12,10 @@ class Server:
     An answer is bytes, or pieces of bytes that are sent as they are made.
     """
 
-    def __init__(self, answer, certificate=None):
+    def __init__(self, answer, certificate=None, port=0):
         self.requests = []
         self._answer = answer
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("127.0.0.1", port))
         self._context = certificate and ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if self._context:
             self._context.load_cert_chain(certificate)
@@ -56,7 +56,9 @@ class Server:
             connection.sendall(piece)
 
     def close(self):
-        """Stop listening."""
+        """Stop listening; a second time there is nothing to do."""
+        if self.stopped.is_set():
+            return
         self.stopped.set()
         # Closing alone does not wake a thread that waits in accept().
         self._socket.shutdown(socket.SHUT_RDWR)

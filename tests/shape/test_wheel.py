@@ -23,21 +23,37 @@ def wheel(root, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
     """A clean environment with the wheel and what the wheel itself asks for."""
-    folder = tmp_path_factory.mktemp("clean") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", wheel]
+    return environment(tmp_path_factory.mktemp("clean"), str(wheel))
+
+
+@pytest.fixture(scope="module")
+def complete(wheel, tmp_path_factory) -> Path:
+    """A clean environment with the wheel and every extra."""
+    return environment(tmp_path_factory.mktemp("complete"), f"{wheel}[all]")
+
+
+def environment(folder, what) -> Path:
+    """The programs of a new virtual environment with one thing installed."""
+    programs = folder / "venv" / "bin"
+    subprocess.run([sys.executable, "-m", "venv", programs.parent], check=True)
+    pip = [programs / "python", "-m", "pip", "install", "--quiet", what]
     subprocess.run(pip, check=True, capture_output=True, text=True)
-    return folder / "bin"
+    return programs
 
 
-def run(installed, cwd, *words):
-    """The standard output of one command of the installed tool."""
-    ran = subprocess.run(
-        [installed / "admitperf", *words],
+def ran(programs, cwd, *words):
+    """One command of the installed tool, when it has ended."""
+    return subprocess.run(
+        [programs / "admitperf", *words],
         cwd=cwd, check=False, capture_output=True, text=True,
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+
+
+def run(programs, cwd, *words):
+    """The standard output of one command that does its work."""
+    done = ran(programs, cwd, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_the_wheel_carries_the_package_and_its_types_and_nothing_else(wheel):
@@ -69,6 +85,24 @@ def test_the_installed_tool_finds_its_own_policies(installed, tmp_path):
     assert "rate_limit" in listed
 
 
-def test_the_installed_demo_runs_anywhere(installed, tmp_path):
-    """The recorded run is inside the wheel."""
-    assert "SHADOW" in run(installed, tmp_path, "demo")
+def test_the_base_install_says_how_high_kv_pressure_can_get(installed, tmp_path):
+    """`reach` needs no extra."""
+    words = ("--kv-tokens", "384000", "--max-num-seqs", "64")
+    said = run(installed, tmp_path, "reach", *words, "--tokens-per-request", "2168")
+    assert "0.361" in said
+
+
+@pytest.mark.parametrize("words", [("report", "x.jsonl"), ("demo",)])
+def test_a_missing_extra_is_one_line_that_names_it(installed, tmp_path, words):
+    """What reads logs needs DuckDB, and the base install has none."""
+    (tmp_path / "x.jsonl").write_text("{}\n", encoding="utf-8")
+    failed = ran(installed, tmp_path, *words)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.count("\n") == 1
+    assert "pip install 'admitperf[reports]'" in failed.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--recorded",)])
+def test_the_installed_demo_runs_anywhere(complete, tmp_path, words):
+    """The recorded run and all that the simulated one needs are inside the wheel."""
+    assert "kv_threshold" in run(complete, tmp_path, "demo", *words)

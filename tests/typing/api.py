@@ -120,7 +120,7 @@ def host(raw: Mapping[str, float]) -> int:
 def every_fact(policy: Policy, raw: Mapping[str, object]) -> Decision:
     """All facts, all optional, None = unknown."""
     policy(raw)
-    policy(raw, logical_id=None, tenant=None, deadline_s=None, stream=None)
+    policy(raw, logical_id=None, tenant=None, deadline_s=None, late_ms=None)
     return policy(
         raw,
         request_id="r",
@@ -139,6 +139,7 @@ def every_fact(policy: Policy, raw: Mapping[str, object]) -> Decision:
         deadline_s=2.5,
         priority=-1,
         stream=True,
+        late_ms=12.0,
     )
 
 
@@ -186,7 +187,7 @@ def set_up() -> Iterator[Policy]:
             log="decisions.jsonl",
             experiment="e",
             run="r",
-            notes="n",
+            notes={"model": "m", "load": 1.5, "ignore_eos": True, "seed": None},
             provenance={"threshold": "fitted"},
             enforce=0.5,
             slo={"ttft_ms": 1500, "stall_ms": 500},

@@ -17,13 +17,17 @@ from admitperf._version import __version__
 # Command -> the module whose `command` it is, and its line in the list of commands.
 COMMANDS = {
     "signals": ("admitperf.cli.signals", "Say which signals an engine supplies."),
+    "watch": ("admitperf.cli.watch", "Watch engines: could a policy have fired?"),
+    "reach": ("admitperf.cli.reach", "Say how high KV pressure can get at all."),
     "policies": ("admitperf.cli.policies", "List the installed policies."),
     "report": (
         "admitperf.cli.report",
         "Report on a log: could it have fired, and more.",
     ),
+    "compare": ("admitperf.cli.compare", "Compare policies: checks before numbers."),
+    "experiments": ("admitperf.cli.experiments", "List experiments and their runs."),
     "log": ("admitperf.cli.log", "Work on the lines of a log."),
-    "demo": ("admitperf.cli.demo", "Run policies over a recorded run of an engine."),
+    "demo": ("admitperf.cli.demo", "Show the argument on a simulated engine."),
 }
 
 _UNWRITTEN = 2

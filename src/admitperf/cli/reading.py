@@ -1,13 +1,15 @@
 """How commands that read logs behave towards the person who typed them."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
 
 from admitperf.core.errors import LogError
 from admitperf.reports.wording import printable
+
+_UNREAD = 2
 
 
 class UnreadableInput(click.ClickException):
@@ -33,3 +35,12 @@ def say_when_waiting(paths: Sequence[str]) -> None:
     """Tells a person at a terminal that standard input is being read."""
     if "-" in paths and sys.stdin is not None and sys.stdin.isatty():
         click.echo("reading standard input; end it with Ctrl-D", err=True)
+
+
+def end_unread(unread: Iterable[object]) -> None:
+    """Says which files could not be read, one line each; any ends with exit code 2."""
+    faults = [printable(str(fault)) for fault in unread]
+    for fault in faults:
+        click.echo(f"Error: {fault}", err=True)
+    if faults:
+        sys.exit(_UNREAD)

@@ -15,7 +15,7 @@ from admitperf.core.errors import ConfigError
 from admitperf.core.signal import Signal
 from admitperf.core.signals import ALL
 from admitperf.reports.wording import NOT_KNOWN, number, printable
-from admitperf.scrape.fetch import TIMEOUT_S
+from admitperf.scrape.limits import TIMEOUT_S
 from admitperf.scrape.survey import Line, Survey, described, legal, survey_all
 from admitperf.scrape.target import target_of
 from admitperf.scrape.token import DEFAULT_ENV, read_token

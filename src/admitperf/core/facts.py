@@ -21,3 +21,4 @@ class Facts(TypedDict, total=False):
     deadline_s: float | None
     priority: int
     stream: bool | None
+    late_ms: float | None

@@ -25,6 +25,8 @@ class Request:
         deadline_s: seconds from now.
         priority: higher matters more.
         stream: whether the answer is streamed.
+        late_ms: how much later than its due time a load generator sent it, in ms;
+            nobody else knows it. Latency from the due time is this plus `ttft_ms`.
         given: the facts that were supplied, by name.
         faults: what was wrong with the others.
     """
@@ -44,6 +46,7 @@ class Request:
     deadline_s: float | None = None
     priority: int = 0
     stream: bool | None = None
+    late_ms: float | None = None
 
     def __init__(self, facts: Mapping[str, object] | None = None) -> None:
         self.given: dict[str, object] = {}
@@ -114,10 +117,15 @@ def _at_least_one(value: object) -> int | None:
     return _count(value, 1)
 
 
-def _seconds(value: object) -> float | None:
+def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if abs(value) < _TOKENS_MOST else None
+
+
+def _from_zero(value: object) -> float | None:
+    number = _number(value)
+    return number if number is not None and number >= 0 else None
 
 
 def _flag(value: object) -> bool | None:
@@ -145,9 +153,10 @@ _READERS: dict[str, Callable[[object], object]] = {
     "cached_tokens": _count,
     "max_output_tokens": _count,
     "n": _at_least_one,
-    "deadline_s": _seconds,
+    "deadline_s": _number,
     "priority": _whole,
     "stream": _flag,
+    "late_ms": _from_zero,
 }
 FACTS: frozenset[str] = frozenset(_READERS)
 """Names of all facts."""

@@ -25,6 +25,10 @@ Origin: SGLang prints each tensor/pipeline/expert rank with
 gauge per process (`pid`), of which all but one are stale or never set.
 """
 
+REPLICA_LABEL = "replica"
+"""What tells the series of one endpoint from those of another on a page made of
+several; see `scrape.pool`."""
+
 _ENGINE_PREFIXES = ("vllm_", "sglang_", "lmdeploy_", "llamacpp_", "trtllm_")
 _PLANS_KEPT = 32
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]")

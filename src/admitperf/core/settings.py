@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from admitperf.core.clock import SYSTEM, Clock
+from admitperf.core.notes import Notes
+from admitperf.core.notes import faults as note_faults
 from admitperf.core.reasons import PRESETS
 from admitperf.core.signal import Signal
 from admitperf.core.sink import Sink
@@ -28,8 +30,10 @@ class Settings:
     Attributes:
         log: path of the decision log, or an object that takes its lines; None = the
             path that follows from `experiment` and `run`, or no log.
-        experiment, run, notes: identity in the log; grouping is declared, never
-            inferred from a folder.
+        experiment, run: identity in the log; grouping is declared, never inferred
+            from a folder.
+        notes: what the log cannot know by itself, as text or by name; see
+            docs/reference/host.md for the names a report understands.
         provenance: where a parameter's value comes from: `{"threshold": "fitted"}`.
         enforce: share of traffic governed, 0.0 (declared shadow) to 1.0.
         slo: `{"ttft_ms": 1500, "stall_ms": 500}`, or one such mapping per class.
@@ -53,7 +57,7 @@ class Settings:
     log: Any = None
     experiment: str | None = None
     run: str | None = None
-    notes: str | None = None
+    notes: Notes | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     enforce: float = 1.0
     slo: Mapping[str, object] | None = None
@@ -97,6 +101,7 @@ class Settings:
             ),
             *_name("experiment", self.experiment),
             *_name("run", self.run),
+            *note_faults(self.notes),
             *self._log_faults(),
             *self._provenance_faults(),
             *slo_faults(self.slo),

@@ -6,7 +6,7 @@ Per series, never on a sum: a restarted rank makes the sum fall while the others
 import re
 from collections.abc import Collection
 
-from admitperf.core.series import Labels, Series, Where
+from admitperf.core.series import REPLICA_LABEL, Labels, Series, Where
 
 SeriesKey = tuple[tuple[str, str], ...]
 
@@ -47,10 +47,13 @@ class _Step:
 
     def _restarted(self, name: str, keys: Collection[SeriesKey]) -> set[SeriesKey]:
         start = [
-            _counters(page, _RESTART_MARKER, ()) for page in (self.before, self.after)
+            _by_replica(_counters(page, _RESTART_MARKER, ()))
+            for page in (self.before, self.after)
         ]
         if start[0] and start[1] and start[0] != start[1]:
-            return set(keys)
+            told = start[0].keys() | start[1].keys()
+            anew = {one for one in told if start[0].get(one) != start[1].get(one)}
+            return {key for key in keys if _replica(key) in anew or None in anew}
         base = _PART.sub("", name)
         was, now = (
             _counters(page, f"{base}_created", ()) for page in (self.before, self.after)
@@ -117,3 +120,17 @@ def _counters(page: Series, name: str, where: Where) -> dict[SeriesKey, float]:
 
 def _allowed(labels: Labels, where: Where) -> bool:
     return all(labels.get(key, allowed[0]) in allowed for key, allowed in where)
+
+
+def _by_replica(
+    markers: dict[SeriesKey, float],
+) -> dict[str | None, dict[SeriesKey, float]]:
+    """Restart markers by the endpoint they belong to; None = to the whole page."""
+    found: dict[str | None, dict[SeriesKey, float]] = {}
+    for key, value in markers.items():
+        found.setdefault(_replica(key), {})[key] = value
+    return found
+
+
+def _replica(key: SeriesKey) -> str | None:
+    return next((value for name, value in key if name == REPLICA_LABEL), None)

@@ -1,13 +1,12 @@
 """What a policy answered, by verdict and reason."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
-from admitperf.reports.decisions import Answer, Decisions
-from admitperf.reports.quantile import Spread
-
-LET_IN_STATUS = 200
+from admitperf.reports.quantile import Spread, spread_of
+from admitperf.reports.store import Store, by_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,59 +57,89 @@ class Answers:
     blind: dict[str, int]
     rows: tuple[Row, ...]
 
-    @classmethod
-    def of(cls, decisions: Decisions) -> Self:
-        """Counts the answers of all decisions."""
-        answers = decisions.answers
-        verdicts: Counter[str] = Counter()
-        blind: Counter[str] = Counter()
-        for answer, n in answers.items():
-            verdicts[answer.verdict] += n
-            if answer.blind:
-                blind[answer.blind] += n
-        refusals = {answer: n for answer, n in answers.items() if _refused(answer)}
-        return cls(
-            offered=decisions.n,
-            admitted=verdicts["admit"],
-            deferred=verdicts["defer"],
-            rejected=verdicts["reject"],
-            enforced=sum(n for answer, n in answers.items() if answer.enforced),
-            turned_away=sum(n for answer, n in answers.items() if not answer.admitted),
-            refused=sum(refusals.values()),
-            refused_enforced=sum(n for one, n in refusals.items() if one.enforced),
-            blind=dict(blind.most_common()),
-            rows=_rows(decisions),
-        )
-
     @property
     def blind_total(self) -> int:
         """Decisions made blind, for whatever reason."""
         return sum(self.blind.values())
 
 
-def _refused(answer: Answer) -> bool:
-    return answer.verdict != "admit" and not answer.blind
+def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
+    """Counts the answers of every run.
 
-
-def _rows(decisions: Decisions) -> tuple[Row, ...]:
-    groups: dict[tuple[str, str, bool], dict[Answer, int]] = {}
-    for answer, n in decisions.answers.items():
-        key = (answer.verdict, answer.reason, bool(answer.blind))
-        groups.setdefault(key, {})[answer] = n
-    rows = [_row(decisions, key, counts) for key, counts in groups.items()]
-    return tuple(sorted(rows, key=lambda row: (-row.n, row.verdict, row.reason)))
-
-
-def _row(
-    decisions: Decisions, key: tuple[str, str, bool], counts: dict[Answer, int]
-) -> Row:
-    away = {answer: n for answer, n in counts.items() if not answer.admitted}
-    return Row(
-        verdict=key[0],
-        reason=key[1],
-        blind=key[2],
-        n=sum(counts.values()),
-        turned_away=sum(away.values()),
-        statuses=tuple(sorted({answer.status for answer in away if answer.status})),
-        retry_after_ms=Spread.of(decisions.waits.get(key[:2], ())),
+    Args:
+        store: with the view `decisions`.
+        runs: their numbers.
+    """
+    rows = by_run(
+        (run, _row(verdict, rest))
+        for run, verdict, *rest in store.rows(
+            f"""SELECT run_n, verdict, reason, blind IS NOT NULL AND blind <> '',
+                count(*), count(*) FILTER (NOT admitted),
+                list_sort(list(DISTINCT status) FILTER (NOT admitted AND status > 0)),
+                {spread_of("retry_after_ms")}
+            FROM decisions GROUP BY ALL"""
+        )
     )
+    counts = by_run(
+        store.rows(
+            f"""SELECT run_n, count(*), count(*) FILTER (enforced),
+                count(*) FILTER (NOT admitted),
+                count(*) FILTER ({_REFUSED}), count(*) FILTER ({_REFUSED} AND enforced)
+            FROM decisions GROUP BY run_n"""
+        )
+    )
+    blind = counted_by(store, "blind", "blind <> ''")
+    return {
+        run: _answers([row for (row,) in rows[run]], counts[run], blind[run])
+        for run in runs
+    }
+
+
+_REFUSED = "verdict <> 'admit' AND coalesce(blind, '') = ''"
+
+
+def _answers(
+    rows: list[Row], counts: list[tuple[int, ...]], blind: dict[str, int]
+) -> Answers:
+    said: Counter[str] = Counter()
+    for row in rows:
+        said[row.verdict] += row.n
+    offered, enforced, away, refused, governed = counts[0] if counts else (0,) * 5
+    return Answers(
+        offered=offered,
+        admitted=said["admit"],
+        deferred=said["defer"],
+        rejected=said["reject"],
+        enforced=enforced,
+        turned_away=away,
+        refused=refused,
+        refused_enforced=governed,
+        blind=blind,
+        rows=tuple(sorted(rows, key=_order)),
+    )
+
+
+def _row(verdict: str, rest: Sequence[Any]) -> Row:
+    reason, blind, n, away, statuses, waits = rest
+    return Row(
+        verdict, reason, blind, n, away, tuple(statuses or ()), Spread.read(waits)
+    )
+
+
+def _order(row: Row) -> tuple[int, str, str, bool]:
+    return -row.n, row.verdict, row.reason, row.blind
+
+
+def counted_by(store: Store, column: str, where: str) -> dict[int, dict[str, int]]:
+    """How often each value of a column stands on a run's decisions.
+
+    Returns:
+        By the number of the run, the most frequent first; empty for one without any.
+    """
+    found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for run, value, n in store.rows(
+        f"""SELECT run_n, {column} AS value, count(*) AS n FROM decisions
+        WHERE {where} GROUP BY run_n, value ORDER BY n DESC, min(row)"""
+    ):
+        found[run][value] = n
+    return found

@@ -1,46 +1,31 @@
 """What the policy cost: over what was offered, never over what was let in."""
 
-from array import array
-from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, NamedTuple
 
-from admitperf.reports.decisions import Decisions
-from admitperf.reports.outcomes import NO_ROW, Outcomes, Served
-from admitperf.reports.quantile import Spread
-from admitperf.reports.slo import Slo, unmet
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A number with its denominator; `value` is None when that is 0."""
-
-    n: int
-    of: int
-    value: float | None
-
-    @classmethod
-    def part(cls, n: int, of: int) -> Self:
-        """`n` of `of`."""
-        return cls(n, of, n / of if of else None)
+from admitperf.reports.calls import Requests, requests
+from admitperf.reports.quantile import Spread, spread_of
+from admitperf.reports.ratio import Share
+from admitperf.reports.served import serve
+from admitperf.reports.slo import Slo
+from admitperf.reports.store import Store, by_run
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
-    """Calls, each of one or more attempts that share a logical id.
+class Output:
+    """Whether answers were as long as was asked for.
 
     Attributes:
-        offered: distinct logical ids, and every attempt that carries none.
-        let_in: of those, how many had an attempt that was let in.
-        goodput: of those, how many had an attempt that met its SLO; None as for
-            attempts.
-        without_id: attempts that carry no logical id and stand for a call each.
+        n: ok outcomes that say how many tokens were asked for and how many came.
+        asked_tokens, got_tokens: their sums.
+        share: got over asked; None when nothing was asked for.
     """
 
-    offered: int
-    let_in: Share
-    goodput: Share | None
-    without_id: int
+    n: int
+    asked_tokens: int
+    got_tokens: int
+    share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +42,12 @@ class Cost:
         without_decision: outcomes whose decision is not in the log. They are in no
             number here but this one.
         ok: outcomes whose answer ended properly, of those reported.
+        failed: the others, of those reported.
         errors: what ended the others.
         ttft_ms: time to first token of the ok ones.
+        ttft_due_ms: the same from the time a request was due, `late_ms` + `ttft_ms`;
+            n counts those that carry both.
+        output: how long the answers were; None when no ok outcome has both numbers.
         slo: the bounds; "" when there are none, and then ok alone counts.
         slo_origin: "run header" or "--slo"; "" when there are none.
         goodput: attempts that met their SLO, of offered; None without outcomes.
@@ -76,8 +65,11 @@ class Cost:
     reported: Share
     without_decision: int
     ok: Share
+    failed: Share
     errors: dict[str, int]
     ttft_ms: Spread
+    ttft_due_ms: Spread
+    output: Output | None
     slo: str
     slo_origin: str
     goodput: Share | None
@@ -93,90 +85,135 @@ class Cost:
         return self.reported.n < self.reported.of or bool(self.unjudged)
 
 
-class _Count:
-    """One pass over the outcomes."""
+MOST_ERRORS = 200
+"""Plain choice: texts kept apart; an id inside the text makes each its own."""
 
-    def __init__(self, decisions: Decisions, slo: Slo) -> None:
-        self.decisions, self.slo = decisions, slo
-        self.without_decision = self.reported = self.ok = 0
-        self.refused_but_served = self.ok_alone = self.by_e2e = 0
-        self.ttft_ms = array("d")
-        self.missed: Counter[str] = Counter()
-        self.unjudged: Counter[str] = Counter()
-        self.good = array("q")
-        self.served = array("q")
+OTHER_ERRORS = "other errors"
 
-    def take(self, served: Served) -> None:
-        if served.row == NO_ROW:
-            self.without_decision += 1
-            return
-        self.reported += 1
-        if not self.decisions.admitted(served.row):
-            self.refused_but_served += 1
-            self.served.append(served.row)
-        if served.ok:
-            self._ok(served)
+_OFFERED = """
+SELECT run_n, count(*), count(*) FILTER (admitted) FROM decisions GROUP BY run_n"""
 
-    def _ok(self, served: Served) -> None:
-        self.ok += 1
-        self.ttft_ms.append(served.ttft_ms)
-        kind = self.decisions.kinds[self.decisions.kind[served.row]]
-        bounds = self.slo.bounds(kind.slo_class)
-        self.ok_alone += not bounds
-        self.by_e2e += "ttft_ms" in bounds and kind.stream is False
-        why = unmet(bounds, kind, served)
-        if why is None:
-            self.good.append(served.row)
-        elif why.startswith("no "):
-            self.unjudged[why] += 1
-        else:
-            self.missed[why] += 1
+_SERVED = f"""
+SELECT run_n, count(*), count(*) FILTER (NOT admitted), count(*) FILTER (ok),
+    count(*) FILTER (ok AND missed IS NULL), count(*) FILTER (ok AND NOT bounded),
+    count(*) FILTER (ok AND whole AND ttft_bound_ms IS NOT NULL),
+    {spread_of("ttft_ms", "ok")}, {spread_of("late_ms + ttft_ms", "ok")},
+    count(*) FILTER (ok AND asked_tokens IS NOT NULL AND output_tokens IS NOT NULL),
+    sum(asked_tokens) FILTER (ok AND output_tokens IS NOT NULL),
+    sum(output_tokens) FILTER (ok AND asked_tokens IS NOT NULL)
+FROM judged GROUP BY run_n"""
+
+_MISSED = """
+SELECT run_n, missed, count(*) AS n FROM judged
+WHERE ok AND missed IS NOT NULL GROUP BY ALL ORDER BY n DESC, missed"""
+
+_ERRORS = f"""
+WITH ranked AS (
+    SELECT run_n, error, count(*) AS n, row_number() OVER (
+        PARTITION BY run_n ORDER BY count(*) DESC, error) AS place
+    FROM served WHERE NOT ok GROUP BY run_n, error)
+SELECT run_n, CASE WHEN place <= {MOST_ERRORS} THEN error ELSE '{OTHER_ERRORS}' END,
+    sum(n)::BIGINT FROM ranked GROUP BY ALL ORDER BY 3 DESC, min(place)"""
 
 
-def cost(decisions: Decisions, outcomes: Outcomes, slo: Slo) -> Cost:
-    """The cost of one run, with goodput judged by `slo`."""
-    count = _Count(decisions, slo)
-    for served in outcomes:
-        count.take(served)
-    let_in = [row for row in range(decisions.n) if decisions.admitted(row)]
-    let_in.extend(count.served)
-    judged = bool(outcomes.n)
+def costs(store: Store, slos: Mapping[int, Slo]) -> dict[int, Cost]:
+    """The cost of every run.
+
+    Args:
+        store: with the views `decisions` and `outcomes`.
+        slos: what goodput is judged by, by the number of the run.
+    """
+    serve(store, slos)
+    counts = _counts(store, slos)
+    missed, errors = by_run(store.rows(_MISSED)), by_run(store.rows(_ERRORS))
+    calls = requests(
+        store,
+        {run: one.offered - one.let_in for run, one in counts.items()},
+        {run for run, one in counts.items() if one.ended},
+    )
+    return {
+        run: _cost(
+            counts[run], slo, calls.get(run), dict(missed[run]), dict(errors[run])
+        )
+        for run, slo in slos.items()
+    }
+
+
+def _counts(store: Store, runs: Iterable[int]) -> dict[int, "_Counts"]:
+    offered = by_run(store.rows(_OFFERED))
+    ended = by_run(store.rows("SELECT run_n, count(*) FROM outcomes GROUP BY run_n"))
+    served = by_run(store.rows(_SERVED))
+    return {
+        run: _Counts._make(
+            (
+                *(offered[run] or [(0, 0)])[0],
+                *(ended[run] or [(0,)])[0],
+                *(served[run] or [(0, 0, 0, 0, 0, 0, None, None, 0, None, None)])[0],
+            )
+        )
+        for run in runs
+    }
+
+
+class _Counts(NamedTuple):
+    """What was counted of one run; see `Cost`."""
+
+    offered: int
+    admitted: int
+    ended: int
+    reported: int
+    refused_but_served: int
+    ok: int
+    good: int
+    ok_alone: int
+    by_e2e: int
+    ttft_ms: Mapping[str, Any] | None
+    ttft_due_ms: Mapping[str, Any] | None
+    outputs: int
+    asked_tokens: int
+    got_tokens: int
+
+    @property
+    def let_in(self) -> int:
+        """Attempts that were let in, or served all the same."""
+        return self.admitted + self.refused_but_served
+
+
+def _cost(
+    counts: _Counts,
+    slo: Slo,
+    calls: Requests | None,
+    missed: dict[str, int],
+    errors: dict[str, int],
+) -> Cost:
+    let_in = counts.let_in
+    good = counts.good if counts.ended else None
     return Cost(
-        offered=decisions.n,
-        let_in=Share.part(len(let_in), decisions.n),
-        refused_but_served=count.refused_but_served,
-        requests=_requests(decisions, let_in, count.good, judged=judged),
-        reported=Share.part(count.reported, len(let_in)),
-        without_decision=count.without_decision,
-        ok=Share.part(count.ok, count.reported),
-        errors=dict(outcomes.errors.most_common()),
-        ttft_ms=Spread.of(count.ttft_ms),
+        offered=counts.offered,
+        let_in=Share.part(let_in, counts.offered),
+        refused_but_served=counts.refused_but_served,
+        requests=calls,
+        reported=Share.part(counts.reported, let_in),
+        without_decision=counts.ended - counts.reported,
+        ok=Share.part(counts.ok, counts.reported),
+        failed=Share.part(counts.reported - counts.ok, counts.reported),
+        errors=errors,
+        ttft_ms=Spread.read(counts.ttft_ms),
+        ttft_due_ms=Spread.read(counts.ttft_due_ms),
+        output=_output(counts),
         slo=slo.text,
         slo_origin=slo.origin,
-        goodput=Share.part(len(count.good), decisions.n) if judged else None,
-        attained=Share.part(len(count.good), count.reported) if judged else None,
-        missed=dict(count.missed),
-        unjudged=dict(count.unjudged),
-        ok_alone=count.ok_alone,
-        by_e2e=count.by_e2e,
+        goodput=None if good is None else Share.part(good, counts.offered),
+        attained=None if good is None else Share.part(good, counts.reported),
+        missed={why: n for why, n in missed.items() if not why.startswith("no ")},
+        unjudged={why: n for why, n in missed.items() if why.startswith("no ")},
+        ok_alone=counts.ok_alone,
+        by_e2e=counts.by_e2e,
     )
 
 
-def _requests(
-    decisions: Decisions, let_in: list[int], good: "array[int]", *, judged: bool
-) -> Requests | None:
-    logical = decisions.logical
-    without = sum(not one for one in logical)
-    if without == decisions.n:
+def _output(counts: _Counts) -> Output | None:
+    if not counts.outputs:
         return None
-    offered = _calls(decisions, range(decisions.n))
-    met = Share.part(_calls(decisions, good), offered) if judged else None
-    entered = Share.part(_calls(decisions, let_in), offered)
-    return Requests(offered, entered, met, without)
-
-
-def _calls(decisions: Decisions, rows: "range | list[int] | array[int]") -> int:
-    """Distinct calls among some rows; a row without a logical id is its own."""
-    named = {decisions.logical[row] for row in rows}
-    alone = sum(not decisions.logical[row] for row in rows)
-    return len(named - {0}) + alone
+    asked, got = counts.asked_tokens, counts.got_tokens
+    return Output(counts.outputs, asked, got, got / asked if asked else None)

@@ -12,15 +12,18 @@ LIVE      it refused something.
 INERT     it ran and never answered anything but admit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from admitperf.core.request import FACTS
 from admitperf.core.signals import ALL
 from admitperf.reports.answers import Answers
 from admitperf.reports.cost import Cost
+from admitperf.reports.faults import Recorded
 from admitperf.reports.gates import Gate
 from admitperf.reports.quantile import Spread
+from admitperf.reports.ratio import Share
+from admitperf.reports.repair import Repair
 from admitperf.reports.run import Run
 from admitperf.reports.wording import counted, number, plural, printable, share
 
@@ -53,17 +56,38 @@ class Evidence:
     run: Run
     answers: Answers
     gates: tuple[Gate, ...]
-    together: tuple[int, int] | None
-    signals: dict[str, Spread]
+    together: Share | None
+    signals: Mapping[str, Spread]
+    facts: Mapping[str, int]
     cost: Cost
+    recorded: Recorded
+    repair: Repair
+
+    @property
+    def samples(self) -> bool:
+        """Whether a policy only watched, with no request behind its decisions."""
+        return self.run.basis == "samples"
+
+    @property
+    def lost(self) -> int:
+        """Decisions that are lost from the log."""
+        return self.recorded.lost.get("decision", 0)
+
+    def of_all(self, n: int) -> str:
+        """So many of all decisions, and of what they were made on."""
+        said = share(n, self.answers.offered)
+        return f"{said} samples" if self.samples else said
 
 
 def finding(seen: Evidence) -> Finding:
     """The finding for one run."""
-    for rule in _RULES:
-        found = rule(seen)
-        if found is not None:
-            return found
+    found = next(filter(None, (rule(seen) for rule in _RULES)), None) or _inert(seen)
+    if not seen.samples:
+        return found
+    return Finding(found.word, (*found.says, "No policy governed."))
+
+
+def _inert(seen: Evidence) -> Finding:
     said = (_only_admitted(seen), *_how_near(seen), *_lost_sentence(seen))
     return Finding("INERT", said)
 
@@ -71,6 +95,8 @@ def finding(seen: Evidence) -> Finding:
 def _nothing(seen: Evidence) -> Finding | None:
     if seen.answers.offered:
         return None
+    if seen.samples:
+        return Finding("UNKNOWN", ("There is no sample in the log.",))
     return Finding("UNKNOWN", ("There is no decision in the log: no policy ran.",))
 
 
@@ -87,7 +113,7 @@ def _headless(seen: Evidence) -> Finding | None:
 def _baseline(seen: Evidence) -> Finding | None:
     if seen.run.taxonomy.get("baseline") is not True or seen.answers.refused:
         return None
-    let_in = share(seen.answers.admitted, seen.answers.offered)
+    let_in = seen.of_all(seen.answers.admitted)
     return Finding("BASELINE", (f"It refuses nothing by design: {let_in} admitted.",))
 
 
@@ -96,15 +122,15 @@ def _blind(seen: Evidence) -> Finding | None:
     if answers.blind_total <= MOST_BLIND * answers.offered:
         return None
     said = (
-        f"It decided blind on {share(answers.blind_total, answers.offered)}, more than"
-        f" 1 %: {counted(answers.blind)}."
+        f"It decided blind on {seen.of_all(answers.blind_total)}, more than 1 %:"
+        f" {counted(answers.blind)}."
     )
     whys = [
-        f"First {reason}: {printable(seen.run.tally.decisions.whys[reason])}."
+        f"First {reason}: {printable(seen.recorded.whys[reason])}."
         for reason in answers.blind
-        if reason in seen.run.tally.decisions.whys
+        if reason in seen.recorded.whys
     ]
-    when = seen.run.tally.decisions.blind_when.times.text
+    when = seen.recorded.blind_when.text
     since = (f"Blind decisions: {when}.",) if when else ()
     repair = _never_supplied(seen, _named_as_absent(seen))
     return Finding("UNKNOWN", (said, *since, *whys, *repair, *_meanwhile(seen)))
@@ -118,14 +144,14 @@ def _unsupplied(seen: Evidence) -> Finding | None:
 
 
 def _lost(seen: Evidence) -> Finding | None:
-    lost = seen.run.tally.lost["decision"]
+    lost = seen.lost
     if seen.answers.refused or lost <= MOST_BLIND * (seen.answers.offered + lost):
         return None
     return Finding("UNKNOWN", (f"{_lost_sentence(seen)[0]} That is more than 1 %.",))
 
 
 def _lost_sentence(seen: Evidence) -> tuple[str, ...]:
-    lost, kept = seen.run.tally.lost["decision"], seen.answers.offered
+    lost, kept = seen.lost, seen.answers.offered
     if not lost:
         return ()
     return (f"What it answered on {share(lost, lost + kept)} is lost from the log.",)
@@ -133,6 +159,8 @@ def _lost_sentence(seen: Evidence) -> tuple[str, ...]:
 
 def _shadow(seen: Evidence) -> Finding | None:
     answers, served = seen.answers, seen.cost.refused_but_served
+    if seen.samples:
+        return Finding("SHADOW", _watched(seen))
     if answers.enforced and not served and seen.run.said("enforce") != 0:
         return None
     fired = f"It would have fired on {share(answers.refused, answers.offered)}."
@@ -144,6 +172,14 @@ def _shadow(seen: Evidence) -> Finding | None:
     if seen.cost.reported.n:
         rest = (*rest, "The outcomes are those of running without it.")
     return Finding("SHADOW", (how, fired, *rest, *_contradiction(seen)))
+
+
+def _watched(seen: Evidence) -> tuple[str, ...]:
+    """What a policy that only watched would have done."""
+    fired = f"It would have fired on {seen.of_all(seen.answers.refused)}."
+    gates = [gate for gate in seen.gates if gate.evaluated]
+    near = map(_stayed, gates) if seen.answers.refused else _how_near(seen)
+    return (fired, *near, *_contradiction(seen))
 
 
 def _live(seen: Evidence) -> Finding | None:
@@ -208,11 +244,12 @@ def _never_supplied(
     compared = {
         gate.signal for gate in seen.gates if not gate.evaluated and gate.unknown
     }
-    facts = seen.run.tally.decisions.facts
     required = {
         name
         for name in seen.run.said("requires") or ()
-        if name not in _FACTS_ONLY and not facts[name] and not _known(seen, name)
+        if name not in _FACTS_ONLY
+        and not seen.facts.get(name)
+        and not _known(seen, name)
     }
     missing = sorted(compared | required | also)
     return tuple(_repair(seen, name) for name in missing)
@@ -223,18 +260,14 @@ def _named_as_absent(seen: Evidence) -> frozenset[str]:
 
     A policy that states no requirements has none in the run header.
     """
-    why = seen.run.tally.decisions.whys.get("signal_absent", "")
+    why = seen.recorded.whys.get("signal_absent", "")
     name = why.partition(" ")[0]
     missed = name in _SIGNALS and not _known(seen, name)
     return frozenset({name} if missed else ())
 
 
 def _repair(seen: Evidence, name: str) -> str:
-    tally = seen.run.tally
-    if name in tally.absent:  # its series is there and not usable: no other is meant
-        return printable(f"{name} was never supplied: {tally.absent[name]}.")
-    said = f"{name} was never supplied. {tally.raw.advice(name)}"
-    return printable(said.rstrip())
+    return printable(f"{name} was never supplied{seen.repair.advice(name)}")
 
 
 def _known(seen: Evidence, name: str) -> bool:
@@ -243,9 +276,8 @@ def _known(seen: Evidence, name: str) -> bool:
 
 def _sometimes_unsupplied(seen: Evidence) -> tuple[str, ...]:
     return tuple(
-        f"{gate_text(gate)} could not be evaluated on"
-        f" {share(gate.unknown, seen.answers.offered)}, more than 1 %: the signal was"
-        " not supplied."
+        f"{gate_text(gate)} could not be evaluated on {seen.of_all(gate.unknown)}, more"
+        " than 1 %: the signal was not supplied."
         for gate in seen.gates
         if gate.unknown > MOST_BLIND * seen.answers.offered
     )
@@ -261,7 +293,9 @@ def _how_near(seen: Evidence) -> tuple[str, ...]:
     if crossed:
         verdict = "Its gates changed their answers, never so that it refused."
         if seen.together is not None:
-            verdict += f" All held at once on {share(*seen.together)}."
+            verdict += (
+                f" All held at once on {share(seen.together.n, seen.together.of)}."
+            )
     else:
         verdict = f"{_could_not(seen, gates)}: no gate ever changed its answer."
     return (verdict, *map(_stayed, gates), *_meanwhile(seen))

@@ -4,23 +4,16 @@ A gate is `signal op bound`. The log holds those that were evaluated; those that
 or `or` skipped are completed here from the signals of the same lines.
 """
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from operator import ge, gt, le, lt
 from typing import Any
+
+from admitperf.reports.store import Store, by_run
 
 # More bounds than this on one signal and operator are one gate whose bound moves, as
 # under a controller. Plain choice.
 MOST_BOUNDS = 8
-
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
-    ">=": ge,
-    ">": gt,
-    "<=": le,
-    "<": lt,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,201 +65,156 @@ class Gate:
         return self.held + (self.completed_held or 0)
 
 
-class Range:
-    """The lowest and the highest so far; None while there is none."""
+_HOLDS = """CASE op WHEN '>=' THEN value >= bound WHEN '>' THEN value > bound
+    WHEN '<=' THEN value <= bound WHEN '<' THEN value < bound END"""
 
-    __slots__ = ("high", "low")
+_NEAREST = """
+    min(value) FILTER (value >= bound) AS above,
+    max(value) FILTER (value <= bound) AS below"""
 
-    def __init__(self) -> None:
-        self.low: float | None = None
-        self.high: float | None = None
-
-    def widen(self, low: float | None, high: float | None) -> None:
-        """Takes another range in."""
-        if low is not None and (self.low is None or low < self.low):
-            self.low = low
-        if high is not None and (self.high is None or high > self.high):
-            self.high = high
-
-
-class GateTally:
-    """One gate's counts while the log is read."""
-
-    __slots__ = ("asked", "bounds", "held", "nearest", "unknown", "values")
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.held = 0
-        self.unknown = 0
-        self.values = Range()
-        self.bounds = Range()
-        self.nearest: tuple[float, float, float] | None = None
-
-    def add(
-        self,
-        value: float | None,
-        op: str,
-        bound: float | None,
-        *,
-        held: bool | None = None,
-    ) -> None:
-        """Counts one evaluation.
-
-        Args:
-            value: None when it was not known.
-            op: the operator.
-            bound: None when it is infinite; then `held` is what the log says.
-            held: as logged.
-        """
-        if value is None:
-            self.unknown += 1
-            return
-        self.asked += 1
-        self.values.widen(value, value)
-        if bound is None:
-            self.held += held is True
-        else:
-            self.held += _HOLDS[op](value, bound)
-            self.bounds.widen(bound, bound)
-            self._near((abs(value - bound), value, bound))
-
-    def absorb(self, other: "GateTally") -> None:
-        """Adds another's counts to its own."""
-        self.asked += other.asked
-        self.held += other.held
-        self.unknown += other.unknown
-        self.values.widen(other.values.low, other.values.high)
-        self.bounds.widen(other.bounds.low, other.bounds.high)
-        if other.nearest is not None:
-            self._near(other.nearest)
-
-    def _near(self, nearest: tuple[float, float, float]) -> None:
-        if self.nearest is None or nearest < self.nearest:
-            self.nearest = nearest
+_ASKED = f"""
+WITH texts AS (
+    SELECT run_n, blind IS NULL AS sighted, gates, count(*) AS n
+    FROM decisions WHERE gates IS NOT NULL GROUP BY ALL),
+asked AS (
+    SELECT run_n, sighted, n, unnest(from_json(gates, '[["VARCHAR"]]')) AS gate
+    FROM texts),
+compared AS (
+    SELECT run_n, n, gate[1] AS signal, gate[2]::DOUBLE AS value, gate[3] AS op,
+        gate[4]::DOUBLE AS bound, gate[5] = 'true' AS said
+    FROM asked WHERE sighted OR gate[2] IS NULL),
+by_bound AS (
+    SELECT run_n, signal, op, bound, sum(n) FILTER (value IS NOT NULL) AS asked,
+        sum(n) FILTER (value IS NULL) AS unknown,
+        sum(n) FILTER (value IS NOT NULL AND coalesce({_HOLDS}, said)) AS held,
+        min(value) AS low, max(value) AS high, {_NEAREST}
+    FROM compared GROUP BY run_n, signal, op, bound),
+nearest AS (
+    SELECT *, count(*) OVER (PARTITION BY run_n, signal, op) <= {MOST_BOUNDS} AS still,
+        CASE WHEN below IS NULL OR above - bound < bound - below
+            THEN above ELSE below END AS near
+    FROM by_bound)
+SELECT run_n, signal, op, min(bound), max(bound), coalesce(sum(asked), 0)::BIGINT,
+    coalesce(sum(held), 0)::BIGINT, coalesce(sum(unknown), 0)::BIGINT,
+    min(low), max(high),
+    min({{'distance': abs(near - bound), 'value': near, 'bound': bound}})
+        FILTER (near IS NOT NULL),
+    still
+FROM nearest GROUP BY run_n, signal, op, still, CASE WHEN still THEN bound END"""
 
 
-Key = tuple[str, str]
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """One gate's numbers, as asked or as completed; see `Gate`."""
+
+    asked: int
+    held: int
+    low: float | None
+    high: float | None
+    near: Mapping[str, float] | None
 
 
-class Gates:
-    """All gates of one run: one per signal, operator and bound, until a bound moves."""
-
-    def __init__(self) -> None:
-        self.still: dict[Key, dict[float | None, GateTally]] = {}
-        self.moving: dict[Key, GateTally] = {}
-
-    def add(self, gate: Sequence[Any]) -> None:
-        """Counts one gate of a decision line, `[name, value, op, bound, held]`."""
-        name, value, op, bound, held = gate
-        self._tally((name, op), bound).add(value, op, bound, held=held)
-
-    def absorb(self, other: "Gates") -> None:
-        """Adds another run's gates to its own."""
-        for key, tally in other.moving.items():
-            self._unite(key).absorb(tally)
-        for key, tallies in other.still.items():
-            for bound, tally in tallies.items():
-                self._tally(key, bound).absorb(tally)
-
-    def __iter__(self) -> Iterator[tuple[Key, GateTally, bool]]:
-        """Yields (signal, operator), the counts, and whether the bound stood still."""
-        for key, tallies in self.still.items():
-            for tally in tallies.values():
-                yield key, tally, True
-        for key, tally in self.moving.items():
-            yield key, tally, False
-
-    def _tally(self, key: Key, bound: float | None) -> GateTally:
-        if key in self.moving:
-            return self.moving[key]
-        tallies = self.still.setdefault(key, {})
-        if bound not in tallies and len(tallies) == MOST_BOUNDS:
-            return self._unite(key)
-        return tallies.setdefault(bound, GateTally())
-
-    def _unite(self, key: Key) -> GateTally:
-        united = self.moving.setdefault(key, GateTally())
-        for tally in self.still.pop(key, {}).values():
-            united.absorb(tally)
-        return united
-
-
-def summarise(
-    gates: Gates, columns: dict[str, "array[float]"], sighted: Iterable[int]
-) -> tuple[Gate, ...]:
-    """Completes every gate from the lines' signals.
+def gates(
+    store: Store, columns: Mapping[str, str], known: Mapping[int, set[str]]
+) -> dict[int, tuple[Gate, ...]]:
+    """The gates of every run, completed from the signals of the same lines.
 
     Args:
-        gates: as counted.
-        columns: each signal's value per decision, NaN where it is not known.
-        sighted: per decision, whether the policy saw (1) or was blind (0).
+        store: with the view `decisions`.
+        columns: its column by signal.
+        known: the signals that each run has values of, by its number.
+
+    Returns:
+        Those asked most often first, by the number of the run; runs without gates are
+        absent.
     """
-    seen = bytes(sighted)
-    made = [
-        _gate(key, tally, columns.get(key[0]) if still else None, seen)
-        for key, tally, still in gates
+    asked = store.rows(_ASKED)
+    still = [
+        (place, row)
+        for place, row in enumerate(asked)
+        if row[-1] and row[1] in known[row[0]]
     ]
-    return tuple(sorted(made, key=lambda gate: (-gate.asked, gate.signal, gate.op)))
+    completed = _completed(store, columns, still)
+    made = by_run(
+        (row[0], _gate(row, completed.get(place))) for place, row in enumerate(asked)
+    )
+    return {
+        run: tuple(sorted((gate for (gate,) in found), key=_order))
+        for run, found in made.items()
+    }
 
 
-def held_together(
-    gates: Iterable[Gate], columns: dict[str, "array[float]"], sighted: Iterable[int]
-) -> tuple[int, int] | None:
-    """How often all gates held on one decision, of those where all are known.
+def _order(gate: Gate) -> tuple[int, str, str, float]:
+    return -gate.asked, gate.signal, gate.op, gate.bound_low or 0.0
 
-    None when there are fewer than two gates, or one of them cannot be completed.
+
+def _completed(
+    store: Store, columns: Mapping[str, str], still: Sequence[tuple[int, Any]]
+) -> dict[int, _Counts]:
+    """Gates as if each was evaluated on every sighted line that has its signal.
+
+    Args:
+        store, columns: as for `gates`.
+        still: the gates to complete, by any number.
     """
-    tests = []
-    for gate in gates:
-        if gate.completed is None or gate.bound_low is None:
-            return None
-        tests.append((columns[gate.signal], _HOLDS[gate.op], gate.bound_low))
-    if len(tests) < 2:  # noqa: PLR2004  one gate holds with nothing
+    store.table(
+        "gate",
+        {
+            "place INTEGER": [place for place, _ in still],
+            "run_n INTEGER": [row[0] for _, row in still],
+            "signal VARCHAR": [row[1] for _, row in still],
+            "op VARCHAR": [row[2] for _, row in still],
+            "bound DOUBLE": [row[3] for _, row in still],
+        },
+    )
+    found = {place: _Counts(0, 0, None, None, None) for place, _ in still}
+    for signal in sorted({row[1] for _, row in still}):
+        value = columns[signal]
+        for place, bound, n, held, low, high, above, below in store.rows(
+            f"""SELECT place, bound, count(*), count(*) FILTER ({_HOLDS}),
+                min(value), max(value), {_NEAREST}
+            FROM (SELECT run_n, {value} AS value FROM decisions
+                WHERE blind IS NULL AND {value} IS NOT NULL)
+            JOIN gate USING (run_n) WHERE signal = $signal GROUP BY place, bound""",
+            {"signal": signal},
+        ):
+            near = _near(bound, above, below)
+            found[place] = _Counts(n, held, low, high, near)
+    return found
+
+
+def _near(
+    bound: float | None, above: float | None, below: float | None
+) -> Mapping[str, float] | None:
+    """The nearer of two values on either side of a bound."""
+    known = [value for value in (below, above) if value is not None]
+    if bound is None or not known:
         return None
-    held = of = 0
-    for row, saw in enumerate(sighted):
-        values = [column[row] for column, _, _ in tests]
-        if saw and all(value == value for value in values):  # noqa: PLR0124  no NaN
-            of += 1
-            held += all(
-                holds(value, bound)
-                for value, (_, holds, bound) in zip(values, tests, strict=True)
-            )
-    return held, of
+    value = min(known, key=lambda one: abs(one - bound))
+    return {"distance": abs(value - bound), "value": value, "bound": bound}
 
 
-def _gate(
-    key: Key, tally: GateTally, column: "array[float] | None", sighted: bytes
-) -> Gate:
-    whole = tally if column is None else _over(column, sighted, key[1], tally)
-    completed = None if column is None else max(whole.asked - tally.asked, 0)
-    completed_held = None if completed is None else max(whole.held - tally.held, 0)
-    distance, nearest, bound = whole.nearest or (None, None, None)
+def _gate(row: Sequence[Any], completed: _Counts | None) -> Gate:
+    """One gate from its row; `completed` is None when it cannot be completed."""
+    _, signal, op, bound_low, bound_high, asked, held, unknown, *rest = row
+    own = _Counts(asked, held, *rest[:-1])
+    whole = own if completed is None or completed.asked < asked else completed
+    near = whole.near or dict.fromkeys(("distance", "value", "bound"))
+    distance = near["distance"]
     return Gate(
-        signal=key[0],
-        op=key[1],
-        bound_low=tally.bounds.low,
-        bound_high=tally.bounds.high,
-        asked=tally.asked,
-        held=tally.held,
-        unknown=tally.unknown,
-        completed=completed,
-        completed_held=completed_held,
-        value_low=whole.values.low,
-        value_high=whole.values.high,
-        nearest=nearest,
-        nearest_bound=bound,
+        signal=signal,
+        op=op,
+        bound_low=bound_low,
+        bound_high=bound_high,
+        asked=asked,
+        held=held,
+        unknown=unknown,
+        completed=None if completed is None else whole.asked - asked,
+        completed_held=None if completed is None else max(whole.held - held, 0),
+        value_low=whole.low,
+        value_high=whole.high,
+        nearest=near["value"],
+        nearest_bound=near["bound"],
         distance=distance if distance is not None and isfinite(distance) else None,
         crossed=0 < whole.held < whole.asked,
     )
-
-
-def _over(
-    column: "array[float]", sighted: bytes, op: str, asked: GateTally
-) -> GateTally:
-    """The gate as if evaluated on every sighted line that has the signal."""
-    bound, whole = asked.bounds.low, GateTally()
-    for value, saw in zip(column, sighted, strict=True):
-        if saw and value == value:  # noqa: PLR0124  no NaN
-            whole.add(value, op, bound)
-    return asked if whole.asked < asked.asked else whole

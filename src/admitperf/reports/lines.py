@@ -5,27 +5,23 @@ its number. Only a file that cannot be opened raises. One line is held at a time
 never more than `LONGEST_LINE_BYTES` of it.
 """
 
-import gzip
-import io
 import json
 import os
-import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain
-from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from admitperf.core.errors import LogError
 from admitperf.reports import shape
+from admitperf.reports.opening import BUFFER_BYTES, opened
 from admitperf.reports.shape import Fields
 
-STDIN = "-"
 MOST_UNUSABLE_AT_FIRST = 100  # plain choice; more, and it is some other file
 LONGEST_LINE_BYTES = 1 << 24  # plain choice; a line with 10,000 series is about 1 MB
-_PIECE_BYTES = 1 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP_MAGIC = b"\x1f\x8b"
+DEEPEST = 100  # DuckDB's JSON reader raises from 128 on
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
@@ -69,7 +65,7 @@ class LogFile:
         Raises:
             LogError: the file cannot be opened.
         """
-        with _opened(self.path) as stream:
+        with opened(self.path) as stream:
             with suppress(OSError):  # what is no file of the system
                 self.status = os.fstat(stream.fileno())
             for number, raw in enumerate(self._raw(stream), 1):
@@ -99,85 +95,98 @@ class LogFile:
         parts: list[bytes] = []
         size = 0
         while piece := self._piece(stream):
-            clean = piece.translate(None, b"\0") if b"\0" in piece else piece
-            self.nul_bytes += len(piece) - len(clean)
-            size += len(clean)
-            parts = [*parts, clean] if size <= LONGEST_LINE_BYTES else []
+            size += len(piece)
+            if size <= LONGEST_LINE_BYTES:
+                parts.append(piece)
+            else:
+                parts.clear()
             if piece.endswith(b"\n"):
                 yield b"".join(parts) if size <= LONGEST_LINE_BYTES else None
-                parts, size = [], 0
+                parts.clear()
+                size = 0
         if size:
             yield b"".join(parts) if size <= LONGEST_LINE_BYTES else None
 
     def _piece(self, stream: BinaryIO) -> bytes:
+        """The next line or a part of it, without NUL bytes; empty at the end."""
         try:
-            return stream.readline(_PIECE_BYTES)
+            while piece := stream.readline(BUFFER_BYTES):
+                if b"\0" not in piece:
+                    return piece
+                clean = piece.translate(None, b"\0")
+                self.nul_bytes += len(piece) - len(clean)
+                if clean:
+                    return clean
         except (OSError, EOFError, zlib.error) as error:
             self.cut = str(error) or type(error).__name__
-            return b""
+        return b""
 
 
 def parse(number: int, raw: bytes) -> Line:
     """A line from its bytes, with its end when it has one."""
-    body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(_BYTE_ORDER_MARK)
+    body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(BYTE_ORDER_MARK)
     try:
         text = body.decode()
     except UnicodeDecodeError:
         text = body.decode(errors="surrogateescape")
         return Line(number, text, None, "not UTF-8")
     try:
-        fields = _DECODER.decode(text)
-    except _NotStrictError:
-        return Line(number, text, None, "NaN or Infinity, which is not JSON")
+        fields = _decoded(text)
+    except _RefusedError as error:
+        return Line(number, text, None, str(error))
     except (ValueError, RecursionError):
         fault = "not JSON" if raw.endswith(b"\n") else "torn: it has no end"
         return Line(number, text, None, fault)
     if not isinstance(fields, dict):
         return Line(number, text, None, "not an object")
-    fault_of_shape = shape.fault(fields)
-    return Line(number, text, None if fault_of_shape else fields, fault_of_shape)
+    found = shape.fault(fields) or _too_deep(text, fields)
+    return Line(number, text, None if found else fields, found)
 
 
-class _NotStrictError(Exception):
-    """A token that Python's reader takes and JSON has not."""
+class _RefusedError(Exception):
+    """JSON that Python's reader takes and another reads in another way, or not."""
 
 
 def _refuse(token: str) -> NoReturn:
-    raise _NotStrictError(token)
+    del token
+    raise _RefusedError("NaN or Infinity, which is not JSON")
 
 
-_DECODER: json.JSONDecoder = json.JSONDecoder(parse_constant=_refuse)
+def _each_once(pairs: list[tuple[str, Any]]) -> Fields:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _RefusedError("a name that stands twice")
+    return made
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    if path == STDIN:
-        yield _plain(_stdin())
-        return
-    try:
-        file = io.BufferedReader(io.FileIO(path), _PIECE_BYTES)
-    except (OSError, ValueError) as error:
-        raise LogError(f"{path}: {_why(error)}") from None
-    with file:
-        yield _plain(file)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_each_once)
 
 
-def _why(error: OSError | ValueError) -> str:
-    code = getattr(error, "errno", None)
-    return os.strerror(code).lower() if isinstance(code, int) else str(error)
+def _decoded(text: str) -> object:
+    """The value that stands in a line.
+
+    Raises:
+        ValueError, RecursionError, _RefusedError: there is none.
+    """
+    if text.startswith("{"):  # the commonest case need not look for white space
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    return _DECODER.decode(text)
 
 
-def _stdin() -> "io.BufferedReader[Any]":
-    if sys.stdin is None or sys.stdin.closed:
-        raise LogError("standard input is closed; name a file instead of '-'")
-    raw: Any = sys.stdin.buffer
-    return raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+def _too_deep(text: str, fields: Fields) -> str | None:
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return None
+    level: list[object] = [fields]
+    for _ in range(DEEPEST):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return None
+    return "nested too deep"
 
 
-def _plain(file: "io.BufferedReader[Any]") -> BinaryIO:
-    """The file's own bytes, whether it is compressed or not."""
-    try:
-        packed = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-    except OSError as error:
-        raise LogError(f"{file.name}: {_why(error)}") from None
-    return cast("BinaryIO", gzip.GzipFile(fileobj=file)) if packed else file
+def _inside(value: object) -> list[object]:
+    """The objects and lists in an object or a list."""
+    inner = value.values() if isinstance(value, dict) else value
+    return [one for one in inner if isinstance(one, (dict, list))]  # type: ignore[attr-defined]

@@ -1,79 +1,34 @@
-"""The first report: one run at a time, each number with its denominator.
+"""What a report says: one run at a time, each number with its denominator.
 
 `Report` holds numbers; `render` writes them as text, `to_dict` as JSON. Both show the
 same ones.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from admitperf.core.signals import ALL
-from admitperf.reports.answers import Answers
-from admitperf.reports.cost import Cost, Share, cost
-from admitperf.reports.decisions import Decisions
+from admitperf.reports import duplicates
+from admitperf.reports.answers import Answers, answers, counted_by
+from admitperf.reports.carried import carried
+from admitperf.reports.cost import Cost, costs
+from admitperf.reports.faults import Faults, faults, recorded
 from admitperf.reports.finding import Evidence, Finding, finding
-from admitperf.reports.gates import Gate, held_together, summarise
-from admitperf.reports.log import Files, read
-from admitperf.reports.quantile import Spread
-from admitperf.reports.run import Run
+from admitperf.reports.gates import Gate, gates
+from admitperf.reports.joint import Joint, joint
+from admitperf.reports.load import Load, loads
+from admitperf.reports.log import Files, Log, opened
+from admitperf.reports.movement import Movement, movements
+from admitperf.reports.ratio import Share
+from admitperf.reports.repair import Repair
+from admitperf.reports.run import Basis, Run, runs
+from admitperf.reports.run_notices import notices, odd, sizes
 from admitperf.reports.slo import Slo
-from admitperf.reports.tally import SCHEMA, Tally
 from admitperf.reports.times import Times
-
-_UNITS = {signal.name: signal.unit for signal in ALL}
-
-
-@dataclass(frozen=True, slots=True)
-class Movement:
-    """How one signal moved over the decisions of a run.
-
-    Attributes:
-        name, unit: unit is "" for a signal this version does not know.
-        spread: its values on decision lines, which leave out what had gone stale.
-    """
-
-    name: str
-    unit: str
-    spread: Spread
-
-
-@dataclass(frozen=True, slots=True)
-class Faults:
-    """Where the instrument failed during a run.
-
-    Attributes:
-        lost: records the writer could not write, by kind.
-        lost_why: the same by why.
-        lost_decisions: of all decisions, written and lost.
-        blind: decisions made blind, of all.
-        blind_when: the first and the last of them.
-        policy_errors: decisions where `decide` failed.
-        events: control lines by event.
-        repeated: decisions and outcomes that stood in the log twice, counted once.
-        dangling: decisions that refer to a reading the log does not hold.
-        without_decision: outcomes whose decision the log does not hold.
-        newer_schema: the log's schema number when this reader knows only older ones.
-        signals_left_out: values of more signals than a report keeps.
-        age_ms: age of the reading a decision was made on.
-        decide_us: time a decision took.
-    """
-
-    lost: dict[str, int]
-    lost_why: dict[str, int]
-    lost_decisions: Share
-    blind: Share
-    blind_when: Times
-    policy_errors: int
-    events: dict[str, int]
-    repeated: dict[str, int]
-    dangling: int
-    without_decision: int
-    newer_schema: int | None
-    signals_left_out: int
-    age_ms: Spread
-    decide_us: Spread
+from admitperf.reports.undated import drop_times
+from admitperf.reports.warmup import Cut, Warmup
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +43,20 @@ class RunReport:
         finding: 1, could it have fired.
         gates: 1, its comparisons.
         together: 1, how often all gates held at once; None when it cannot be said.
+        joint: 1, the decision at which all gates came nearest to holding at once; None
+            when that cannot be said.
         signals: 2, which signals moved.
         facts: 2, how many decisions carried each request fact.
         answers: 3, what it did.
         wait_kinds: 3, how the waits it gave came about.
         cost: 4, what it cost.
         faults: 5, faults of the instrument.
+        load: what was offered: how much, how fast, how big.
+        warmup: what was left out at its beginning; None when nothing was asked to be.
+        notices: what a reader should know before believing the numbers, in sentences.
+        basis: "requests"; "samples" when a policy only watched an engine's metrics,
+            with no request behind its decisions.
+        paths: the files its lines came from.
     """
 
     ids: tuple[str, ...]
@@ -103,12 +66,27 @@ class RunReport:
     finding: Finding
     gates: tuple[Gate, ...]
     together: Share | None
+    joint: Joint | None
     signals: tuple[Movement, ...]
     facts: dict[str, int]
     answers: Answers
     wait_kinds: dict[str, int]
     cost: Cost
     faults: Faults
+    load: Load
+    warmup: Warmup | None
+    notices: tuple[str, ...]
+    basis: Basis
+    paths: tuple[str, ...]
+
+    @property
+    def goodput(self) -> Share | None:
+        """The headline: of calls, on the user's clock, where logical ids exist.
+
+        Else of attempts. None without outcomes.
+        """
+        calls = self.cost.requests
+        return self.cost.goodput if calls is None else calls.goodput
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,44 +113,134 @@ def _finite(value: Any) -> Any:  # noqa: ANN401  whatever a report holds
     return value
 
 
-def report(paths: Iterable[str], slo: Slo | None = None) -> Report:
+def report(
+    paths: Iterable[str],
+    slo: Slo | None = None,
+    *,
+    warmup: str | None = None,
+    memory_limit: str | None = None,
+) -> Report:
     """Reads logs and reports on every run in them.
 
     Args:
-        paths: files, plain or gzip; "-" is standard input.
+        paths: files, plain or packed, and folders; "-" is standard input.
         slo: takes the place of the headers' own.
+        warmup: what to leave out at the beginning of each run: "10" requests, or "30s".
+        memory_limit: how much memory reading may take, such as "2GB"; None = 1 GB.
 
     Raises:
-        LogError: no file can be used, as in `read`.
+        LogError: no file can be used; it has one argument for each, which says why.
+        ConfigError: the warm-up or the memory limit makes no sense.
+        MissingExtraError: DuckDB is not installed.
     """
-    found, files = read(paths)
-    return Report(tuple(report_run(run, slo) for run in found), files)
+    cut = None if warmup is None else Cut.parsed(warmup)
+    with opened(paths, memory_limit) as log:
+        repeated = duplicates.drop(log.store)
+        drop_times(log.store)
+        found = runs(log)
+        left_out = {} if cut is None else cut.apply(log.store, len(found))
+        made = _Asked(log, found, slo).reports(repeated, left_out)
+        return Report(_sized(made), log.files)
 
 
-def report_run(run: Run, slo: Slo | None = None) -> RunReport:
-    """The report on one run."""
-    tally, decisions = run.tally, run.tally.decisions
-    answers, moved = Answers.of(decisions), _movements(decisions)
-    gates = summarise(decisions.gates, decisions.columns, decisions.sighted)
-    together = held_together(gates, decisions.columns, decisions.sighted)
-    paid = cost(decisions, tally.outcomes, slo or Slo.declared(run.said("slo")))
-    spreads = {movement.name: movement.spread for movement in moved}
-    seen = Evidence(run, answers, gates, together, spreads, paid)
-    return RunReport(
-        ids=run.ids,
-        header={name: run.header[name] for name in _NAMED if name in run.header},
-        when=decisions.when.times,
-        span_s=decisions.when.seconds,
-        finding=finding(seen),
-        gates=gates,
-        together=None if together is None else Share.part(*together),
-        signals=moved,
-        facts=dict(sorted(decisions.facts.items())),
-        answers=answers,
-        wait_kinds=dict(decisions.wait_kinds.most_common()),
-        cost=paid,
-        faults=_faults(tally, answers, paid),
-    )
+class _Asked:
+    """What was asked of the tables, about all runs at once."""
+
+    def __init__(self, log: Log, found: Sequence[Run], slo: Slo | None) -> None:
+        store, by_number = log.store, {run.number: run for run in found}
+        self.log, self.runs = log, found
+        self.columns = {
+            name: f"s{place}" for place, name in enumerate(log.names.signals)
+        }
+        self.when = {
+            run: moments
+            for run, *moments in store.rows(
+                "SELECT run_n, min(t_us), max(t_us) FROM decisions GROUP BY run_n"
+            )
+        }
+        self.answers = answers(store, by_number)
+        self.waits = counted_by(
+            store,
+            "coalesce(nullif(wait, ''), 'not said')",
+            "retry_after_ms IS NOT NULL",
+        )
+        self.signals = movements(store, self.columns)
+        self.gates = gates(store, self.columns, self._known())
+        self.facts = carried(store, log.names.facts)
+        self.recorded = recorded(store, by_number)
+        self.costs = costs(
+            store,
+            {run.number: slo or Slo.declared(run.said("slo")) for run in found},
+        )
+        self.loads = loads(store, by_number, self.columns)
+        self.odd = odd(store)
+
+    def reports(
+        self, repeated: Mapping[str, Counter[str]], left_out: Mapping[int, Warmup]
+    ) -> list[RunReport]:
+        """The report on each run.
+
+        Args:
+            repeated: records dropped because they stood in the log twice, by `run` id.
+            left_out: what was left out as warm-up, by the number of the run.
+        """
+        return [
+            self._report(
+                run,
+                sum((repeated.get(one, Counter()) for one in run.ids), Counter()),
+                left_out.get(run.number),
+            )
+            for run in self.runs
+        ]
+
+    def _known(self) -> dict[int, set[str]]:
+        """The signals that each run has values of."""
+        return {
+            run.number: {
+                moved.name for moved in self.signals[run.number] if moved.spread.n
+            }
+            for run in self.runs
+        }
+
+    def _report(
+        self, run: Run, repeated: Counter[str], warmup: Warmup | None
+    ) -> RunReport:
+        store, number = self.log.store, run.number
+        said, paid, load = self.answers[number], self.costs[number], self.loads[number]
+        compared = self.gates.get(number, ())
+        together, nearest = joint(store, number, compared, self.columns) or (None, None)
+        seen = Evidence(
+            run=run,
+            answers=said,
+            gates=compared,
+            together=together,
+            signals={moved.name: moved.spread for moved in self.signals[number]},
+            facts=self.facts.get(number, {}),
+            cost=paid,
+            recorded=self.recorded[number],
+            repair=Repair(self.log, run),
+        )
+        return RunReport(
+            ids=run.ids,
+            header={name: run.header[name] for name in _NAMED if name in run.header},
+            when=Times.between(*self.when.get(number, (None, None))),
+            span_s=load.span_s,
+            finding=finding(seen),
+            gates=compared,
+            together=together,
+            joint=nearest,
+            signals=self.signals[number],
+            facts=self.facts.get(number, {}),
+            answers=said,
+            wait_kinds=self.waits[number],
+            cost=paid,
+            faults=faults(run, self.recorded[number], said, paid, repeated),
+            load=load,
+            warmup=warmup,
+            notices=notices(number, self.odd, store, load, paid),
+            basis=run.basis,
+            paths=run.paths,
+        )
 
 
 _NAMED = (
@@ -190,37 +258,27 @@ _NAMED = (
     "experiment",
     "name",
     "notes",
+    "basis",
     "config",
     "schema",
 )
 
 
-def _movements(decisions: Decisions) -> tuple[Movement, ...]:
-    """Every signal of the catalogue, in its order, then those only the log knows."""
-    columns = decisions.columns
-    names = [*_UNITS, *sorted(set(columns) - set(_UNITS))]
+def _sized(made: Sequence[RunReport]) -> tuple[RunReport, ...]:
+    """The reports, with a notice where runs of one policy differ in size."""
+    repeats: dict[tuple[Any, Any], list[RunReport]] = {}
+    for run in made:
+        if run.header.get("experiment") is not None:
+            key = (run.header["experiment"], run.header.get("policy"))
+            repeats.setdefault(key, []).append(run)
+    said = {
+        id(run): sizes([one.answers.offered for one in group])
+        for group in repeats.values()
+        for run in group
+    }
     return tuple(
-        Movement(name, _UNITS.get(name, ""), Spread.of(columns.get(name, ())))
-        for name in names
-    )
-
-
-def _faults(tally: Tally, answers: Answers, paid: Cost) -> Faults:
-    schema = (tally.header or {}).get("schema", SCHEMA)
-    lost = tally.lost["decision"]
-    return Faults(
-        lost=dict(tally.lost),
-        lost_why=dict(tally.lost_why),
-        lost_decisions=Share.part(lost, answers.offered + lost),
-        blind=Share.part(answers.blind_total, answers.offered),
-        blind_when=tally.decisions.blind_when.times,
-        policy_errors=answers.blind.get("policy_error", 0),
-        events=dict(sorted(tally.events.items())),
-        repeated=dict(tally.repeated),
-        dangling=tally.dangling,
-        without_decision=paid.without_decision,
-        newer_schema=schema if schema > SCHEMA else None,
-        signals_left_out=tally.decisions.signals_left_out,
-        age_ms=Spread.of(tally.decisions.age_ms),
-        decide_us=Spread.of(tally.decisions.decide_us),
+        replace(run, notices=(*run.notices, notice))
+        if (notice := said.get(id(run)))
+        else run
+        for run in made
     )

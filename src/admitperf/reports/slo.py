@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from admitperf.reports.decisions import Kind
-from admitperf.reports.outcomes import Served
-
 BOUNDS = ("ttft_ms", "stall_ms", "e2e_ms")
 FROM_HEADER = "run header"
 FROM_OPTION = "--slo"
@@ -51,11 +48,12 @@ class Slo:
             raise ValueError(f"no bounds: give some of {', '.join(BOUNDS)}")
         return cls(bounds, {}, FROM_OPTION)
 
-    def bounds(self, slo_class: str | None) -> Bounds:
-        """The bounds of a class; empty when it has none, and then ok alone counts."""
+    @property
+    def sets(self) -> Mapping[str | None, Bounds]:
+        """The bounds by class; by None those for everyone."""
         if self.everyone is not None:
-            return self.everyone
-        return self.classes.get(slo_class or "", {})
+            return {None: self.everyone}
+        return dict[str | None, Bounds](self.classes.items())
 
     @property
     def text(self) -> str:
@@ -65,36 +63,6 @@ class Slo:
         return "; ".join(
             f"{name}: {_text(bounds)}" for name, bounds in self.classes.items()
         )
-
-
-def unmet(bounds: Bounds, kind: Kind, served: Served) -> str | None:
-    """Which part of an SLO an ok outcome missed, or could not be judged by.
-
-    An answer that was not streamed shows the caller nothing before its end, so its
-    e2e_ms stands where a streamed one has ttft_ms, and there are no gaps.
-
-    Returns:
-        None when it met every bound; the bound's name when it missed one;
-        "no <field>" when the outcome lacks the number.
-    """
-    missing = None
-    for name, field_name, value in _measured(kind, served):
-        if name in bounds and value > bounds[name]:
-            return name
-        if name in bounds and math.isnan(value):
-            missing = missing or f"no {field_name}"
-    return missing
-
-
-def _measured(kind: Kind, served: Served) -> tuple[tuple[str, str, float], ...]:
-    whole = ("e2e_ms", "e2e_ms", served.e2e_ms)
-    if kind.stream is False:
-        return (("ttft_ms", "e2e_ms", served.e2e_ms), whole)
-    return (
-        ("ttft_ms", "ttft_ms", served.ttft_ms),
-        ("stall_ms", "max_gap_ms", served.max_gap_ms),
-        whole,
-    )
 
 
 def _known(bounds: object) -> Bounds:

@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Mapping
 
+from admitperf.reports.quantile import Spread
+
 NOT_KNOWN = "--"
 _LONGEST_DIGITS = 9
 _UNPRINTABLE = re.compile(r"[^ -~]")
@@ -55,3 +57,31 @@ def printable(text: str) -> str:
     """The text in printable ASCII; what a log names may hold anything."""
     plain = text.encode("ascii", "backslashreplace").decode("ascii")
     return _UNPRINTABLE.sub("?", plain)
+
+
+def ratio(n: int, of: int) -> str:
+    """`0.535 = 107 of 200`; `--` when there is nothing to divide by."""
+    value = f"{n / of:.3f}" if of else NOT_KNOWN
+    return f"{value} = {n} of {of}"
+
+
+def spread(values: Spread, unit: str, of: str = "") -> str:
+    """`p50 2, p95 3, max 3 ms, n 200`.
+
+    Args:
+        values: of which there is at least one.
+        unit: stands once, behind the largest value.
+        of: what n counts.
+    """
+    p95 = values.withheld or number(values.p95)
+    said = f"p50 {number(values.p50)}, p95 {p95}, max {number(values.high)} {unit}"
+    return f"{said}, n {values.n} {of}".rstrip()
+
+
+def tails(values: Spread, unit: str, of: str = "") -> str:
+    """As `spread`, with p99."""
+    p95 = values.withheld or f"{number(values.p95)} {unit}"
+    p99 = values.withheld_p99 or f"{number(values.p99)} {unit}"
+    above = f"p95 and p99 {p95}" if values.withheld else f"p95 {p95}, p99 {p99}"
+    said = f"p50 {number(values.p50)} {unit}, {above}, max {number(values.high)} {unit}"
+    return f"{said}, n {values.n} {of}".rstrip()

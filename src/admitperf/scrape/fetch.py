@@ -18,11 +18,8 @@ from admitperf.core.clock import SYSTEM, Clock
 from admitperf.engines.exposition import MAX_BODY_BYTES, Page, inflated
 from admitperf.scrape.address import Address
 from admitperf.scrape.fault import ScrapeError
+from admitperf.scrape.limits import TIMEOUT_S
 from admitperf.scrape.token import HOW_TO_PASS, MASK, blanked
-
-TIMEOUT_S = 5.0
-"""Longest a page may take, redirects included. Plain choice: ten times the slowest
-scrape seen on a saturated engine (0.53 s)."""
 
 MAX_BYTES = 16 * 2**20
 """Longest page. Plain choice: 80 times that of four vLLM ranks (200 kB)."""

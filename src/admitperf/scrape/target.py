@@ -9,7 +9,8 @@ from admitperf.core.clock import SYSTEM, Clock
 from admitperf.engines.exposition import MAX_BODY_BYTES, Page, parse
 from admitperf.scrape.address import Address, is_address
 from admitperf.scrape.fault import ScrapeError
-from admitperf.scrape.fetch import MAX_BYTES, TIMEOUT_S, fetch, too_large
+from admitperf.scrape.fetch import MAX_BYTES, fetch, too_large
+from admitperf.scrape.limits import TIMEOUT_S
 
 STDIN = "-"
 _HTML = (b"<!doctype", b"<html", b"<head", b"<body", b"<h1")

@@ -41,6 +41,7 @@ FACTS: Mapping[str, object] = {
     "deadline_s": 30.0,
     "priority": 1,
     "stream": True,
+    "late_ms": 2.0,
 }
 """Every fact, with an ordinary value."""
 

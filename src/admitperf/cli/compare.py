@@ -1,0 +1,196 @@
+"""`admitperf compare`."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import click
+
+from admitperf.cli.bounds import BOUNDS
+from admitperf.cli.reading import UnreadableInput, end_unread, say_when_waiting
+from admitperf.core.errors import LogError
+from admitperf.reports.slo import Slo
+from admitperf.reports.wording import printable
+
+if TYPE_CHECKING:
+    from admitperf.reports.arms import Arm
+    from admitperf.reports.log import Files
+
+_FAILED = 1
+_TWO = 2
+
+
+class _Options(TypedDict):
+    """The options as click hands them over."""
+
+    experiment: str | None
+    root: str
+    baseline: str | None
+    only: tuple[str, ...]
+    margin: float
+    checking: bool
+    claim: str
+    as_json: bool
+    slo: Slo | None
+    warmup: str | None
+    memory_limit: str | None
+
+
+@click.command()
+@click.argument("paths", metavar="[A B]", nargs=-1)
+@click.option(
+    "--experiment",
+    metavar="NAME",
+    help="Compare every arm of an experiment with its baseline.",
+)
+@click.option(
+    "--root",
+    metavar="DIR",
+    default="experiments",
+    show_default=True,
+    help="Where the logs of --experiment are.",
+)
+@click.option(
+    "--baseline",
+    metavar="POLICY",
+    help="The arm to compare with.  [default: the one that refuses nothing by design]",
+)
+@click.option(
+    "--arm",
+    "only",
+    metavar="POLICY",
+    multiple=True,
+    help="Compare this arm of the experiment only; may be given again.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+    help="Smallest difference in goodput that matters, as a fraction of offered.",
+)
+@click.option(
+    "--check",
+    "checking",
+    is_flag=True,
+    help="Exit 1 unless the logs support the claim, and say why.",
+)
+@click.option(
+    "--claim",
+    type=click.Choice(["better", "not-worse", "equivalent"]),
+    default="better",
+    show_default=True,
+    help="What --check asks of every arm.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@click.option(
+    "--slo",
+    type=BOUNDS,
+    help="Bounds in ms, such as ttft_ms=1500,stall_ms=500 (also e2e_ms), in place of"
+    " those in the logs.",
+)
+@click.option(
+    "--warmup",
+    metavar="N|Ns",
+    help="Leave the first 10 requests, or the first 30s, of every run out.",
+)
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Most memory to read with, such as 2GB; what is more goes to disk.",
+)
+def command(paths: tuple[str, ...], **options: Unpack[_Options]) -> None:
+    """Compare two arms, or all arms of an experiment with its baseline.
+
+    A and B are the logs of one policy each: a file or a folder with one run a repeat.
+    Repeats are paired by their run name, else in order. Goodput counts requests that
+    met the SLO over those offered.
+
+    Checks come before numbers: did the policy fire, did both arms meet the same load,
+    is anything missing. Then one of five verdicts. better, worse: the arms separate by
+    the margin or more. equivalent: the difference is shown to be within it.
+    inconclusive: these runs do not settle it. void: a check failed, so no claim is
+    made. With 1 or 2 pairs the question is not asked.
+
+    Exit code 1 when --check finds that the claim is not supported, 2 when something
+    could not be read.
+    """
+    from admitperf.core.errors import AdmitPerfError
+    from admitperf.reports.comparison import compare_all
+
+    _refuse_mixed(paths, options)
+    try:
+        arms, files = _arms(paths, options)
+        made = compare_all(*arms, margin=options["margin"])
+    except LogError as error:
+        end_unread(error.args)
+        return
+    except AdmitPerfError as error:
+        raise UnreadableInput(printable(str(error))) from None
+    _show(made, files, options)
+
+
+def _refuse_mixed(paths: tuple[str, ...], options: _Options) -> None:
+    """Two paths, or an experiment, and not both."""
+    if options["experiment"] is None and len(paths) != _TWO:
+        raise click.UsageError("give two paths, A and B, or --experiment NAME")
+    if options["experiment"] is not None and paths:
+        raise click.UsageError("--experiment reads --root DIR: give no paths with it")
+    if options["only"] and options["experiment"] is None:
+        raise click.UsageError("--arm chooses among the arms of an --experiment")
+    if len(set(paths)) < len(paths):
+        raise click.UsageError("A and B are the same: there is nothing to compare")
+
+
+def _arms(paths: tuple[str, ...], options: _Options) -> "tuple[tuple[Arm, ...], Files]":
+    """The arms, the baseline last, and the files they were read from."""
+    from admitperf.reports.report import report
+    from admitperf.reports.sides import of_experiment, two
+
+    say_when_waiting(paths)
+    limits: dict[str, Any] = {
+        name: options[name] for name in ("slo", "warmup", "memory_limit")
+    }
+    if options["experiment"] is not None:
+        made = report([options["root"]], **limits)
+        wanted = options["experiment"], options["baseline"], options["only"]
+        return of_experiment(made.runs, *wanted), made.files
+    read = [report([path], **limits) for path in paths]
+    sides = [(path, one.runs) for path, one in zip(paths, read, strict=True)]
+    return two(sides, options["baseline"]), _added(*(one.files for one in read))
+
+
+def _added(first: "Files", second: "Files") -> "Files":
+    from admitperf.reports.log import Files
+
+    unusable = dict(first.unusable)
+    for why, n in second.unusable.items():
+        unusable[why] = unusable.get(why, 0) + n
+    return Files(
+        paths=first.paths + second.paths,
+        unread=first.unread + second.unread,
+        lines=first.lines + second.lines,
+        unusable=unusable,
+        first=first.first + second.first,
+        notices=first.notices + second.notices,
+    )
+
+
+def _show(made: Any, files: "Files", options: _Options) -> None:  # noqa: ANN401
+    from admitperf.reports import comparison_page
+    from admitperf.reports.comparison_document import document, failures
+
+    claim: Any = options["claim"] if options["checking"] else None
+    if options["as_json"]:
+        plain = document(made, files, claim)
+        click.echo(json.dumps(plain, indent=2, allow_nan=False))
+    else:
+        click.echo(comparison_page.text(made, files), nl=False)
+    end_unread(files.unread)
+    if claim is None:
+        return
+    failed = failures(made, claim)
+    for why in failed:
+        click.echo(printable(f"check failed: {why}"), err=True)
+    if failed:
+        sys.exit(_FAILED)

@@ -1,0 +1,43 @@
+"""`admitperf experiments`."""
+
+import json
+
+import click
+
+from admitperf.cli.reading import end_unread, say_when_waiting
+from admitperf.core.errors import LogError
+
+
+@click.command()
+@click.argument("root", metavar="[ROOT]", default="experiments")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Most memory to read with, such as 2GB; what is more goes to disk.",
+)
+def command(root: str, *, as_json: bool, memory_limit: str | None) -> None:
+    """List the experiments under ROOT, and what is missing in them.
+
+    For each: its arms, how many repeats each has, their findings, the range of their
+    goodput over offered, and what a comparison would lack. Runs are grouped by what
+    their headers say, wherever the files are. ROOT is experiments unless it is given.
+
+    Exit code 2 when a log could not be read; the others are listed all the same.
+    """
+    from admitperf.reports.experiments import document, listed, text
+    from admitperf.reports.report import report
+
+    say_when_waiting((root,))
+    try:
+        made = report([root], memory_limit=memory_limit)
+    except LogError as error:
+        end_unread(error.args)
+        return
+    found = listed(made.runs)
+    if as_json:
+        plain = document(found, made.files)
+        click.echo(json.dumps(plain, indent=2, allow_nan=False))
+    else:
+        click.echo(text(found, made.files), nl=False)
+    end_unread(made.files.unread)

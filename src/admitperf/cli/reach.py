@@ -1,0 +1,231 @@
+"""`admitperf reach`."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admitperf.cli.layout import row, wrapped
+from admitperf.cli.reading import UnreadableInput
+from admitperf.core.errors import AdmitPerfError
+from admitperf.reports.wording import number, plural, printable
+from admitperf.scrape.limits import TIMEOUT_S
+from admitperf.scrape.token import DEFAULT_ENV
+
+if TYPE_CHECKING:
+    from admitperf.lab.reach import Reach, Shape
+    from admitperf.lab.sizes import Sizes
+
+SCHEMA = 1
+_COLUMN = 22
+_NEEDED = {
+    "kv_tokens": "--kv-tokens",
+    "max_num_seqs": "--max-num-seqs",
+    "tokens_per_request": "--tokens-per-request",
+}
+_NAMES = {
+    "kv_tokens": "KV memory",
+    "block_tokens": "block",
+    "max_num_seqs": "slots",
+    "tokens_per_request": "request",
+    "tokens_p95": "large request",
+}
+_UNITS = {"max_num_seqs": "requests"}
+_OPTION = "option"
+
+
+@click.command()
+@click.argument("source", metavar="[URL|PAGE|LOG]", required=False)
+@click.option("--kv-tokens", type=int, help="Tokens the KV memory of one engine holds.")
+@click.option("--max-num-seqs", type=int, help="Requests one engine runs at once.")
+@click.option(
+    "--tokens-per-request", type=float, help="Input and output of a usual request."
+)
+@click.option("--tokens-p95", type=float, help="The same of a large one.")
+@click.option("--block-tokens", type=int, help="Tokens in a block of KV memory.")
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.9,
+    show_default=True,
+    help="KV pressure asked about, as a fraction.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--token-env",
+    metavar="NAME",
+    help=f"Environment variable that holds the token.  [default: {DEFAULT_ENV}]",
+)
+@click.option("--token-file", metavar="PATH", help="File that holds the token.")
+def command(
+    source: str | None,
+    *,
+    threshold: float,
+    as_json: bool,
+    token_env: str | None,
+    token_file: str | None,
+    **given: float | None,
+) -> None:
+    """Say how high KV pressure can get at all.
+
+    An engine runs at most --max-num-seqs requests at once. If all of them together
+    need less KV memory than there is, slots bind first, and a threshold above the
+    fraction they fill is never reached, at any arrival rate.
+
+    The numbers come from the options; what they leave open comes from an engine's
+    page (a URL or a saved PAGE) or from a LOG: the memory from what the engine says of
+    itself, the size of a request from those it served. Engines do not say how many
+    requests they run at once, so a LOG gives the most that ran.
+    """
+    from admitperf.lab.reach import Shape, reach
+
+    try:
+        known = _known(source, given, (token_env, token_file))
+        shape = Shape(
+            kv_tokens=int(known["kv_tokens"].value),
+            max_num_seqs=int(known["max_num_seqs"].value),
+            tokens_per_request=known["tokens_per_request"].value,
+            threshold=threshold,
+            block_tokens=int(known["block_tokens"].value)
+            if "block_tokens" in known
+            else 1,
+        )
+        found = reach(shape)
+        large = _large(shape, known)
+    except AdmitPerfError as error:
+        raise UnreadableInput(printable(str(error))) from None
+    if as_json:
+        made = _document(source, known, shape, found, large)
+        click.echo(json.dumps(made, indent=2, allow_nan=False))
+        return
+    for line in _text(known, shape, found, large):
+        click.echo(line)
+
+
+def _known(
+    source: str | None,
+    given: dict[str, float | None],
+    where: tuple[str | None, str | None],
+) -> "Sizes":
+    """Every number that is known, and who says it; options come first."""
+    from admitperf.lab.fault import LabError
+    from admitperf.lab.sizes import Known
+
+    known = _read(source, where) if source is not None else {}
+    for name, value in given.items():
+        if value is not None:
+            known[name] = Known(value, _OPTION)
+    if "max_num_seqs" not in known and known.get("running", Known(0, "")).value:
+        known["max_num_seqs"] = Known(known["running"].value, "the most that ran")
+    missing = [option for name, option in _NEEDED.items() if name not in known]
+    if missing:
+        where_from = "and no URL, PAGE or LOG to take it from"
+        if source is not None:
+            where_from = f"and {source} does not say"
+        raise LabError(f"give {' and '.join(missing)}: not known, {where_from}")
+    return known
+
+
+def _read(source: str, where: tuple[str | None, str | None]) -> "Sizes":
+    from admitperf.lab.fault import LabError
+    from admitperf.lab.sizes import from_log, from_page, is_log
+    from admitperf.scrape.target import File, target_of
+    from admitperf.scrape.token import read_token
+
+    target = target_of(source, read_token(*where), TIMEOUT_S)
+    if isinstance(target, File) and source not in ("", "-"):
+        try:
+            if is_log(source):
+                return from_log(source)
+        except (OSError, ValueError, EOFError) as error:
+            why = (getattr(error, "strerror", None) or "not a path").lower()
+            raise LabError(f"{source}: {why}") from None
+    return from_page(target.read().page)
+
+
+def _large(shape: "Shape", known: "Sizes") -> "Reach | None":
+    from dataclasses import replace
+
+    from admitperf.lab.reach import reach
+
+    if "tokens_p95" not in known:
+        return None
+    return reach(replace(shape, tokens_per_request=known["tokens_p95"].value))
+
+
+def _document(
+    source: str | None,
+    known: "Sizes",
+    shape: "Shape",
+    found: "Reach",
+    large: "Reach | None",
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "source": source,
+        "inputs": {
+            name: {"value": one.value, "origin": one.origin}
+            for name, one in known.items()
+        },
+        "threshold": shape.threshold,
+        **found.to_dict(),
+        "large": large.to_dict() if large else None,
+    }
+
+
+def _text(
+    known: "Sizes", shape: "Shape", found: "Reach", large: "Reach | None"
+) -> Iterator[str]:
+    for name, title in _NAMES.items():
+        if name in known:
+            one = known[name]
+            told = f"{number(one.value)} {_UNITS.get(name, 'tokens')}"
+            told += "" if one.origin == _OPTION else f" ({one.origin})"
+            yield from row(title, told, 0, _COLUMN)
+    yield from row("threshold", number(shape.threshold), 0, _COLUMN)
+    yield ""
+    held = f"{found.held_tokens} of {shape.kv_tokens} tokens"
+    reachable = f"{found.reachable_fraction:.3f} ({held})"
+    yield from row("largest reachable", reachable, 0, _COLUMN)
+    yield from row("binds first", _binds(shape, found), 0, _COLUMN)
+    yield from row(f"to reach {number(shape.threshold)}", _smallest(found), 0, _COLUMN)
+    if large is not None:
+        told = f"{large.reachable_fraction:.3f}, were every request a large one"
+        yield from row("large requests", told, 0, _COLUMN)
+    if "kv_pressure" in known:
+        told = f"{number(known['kv_pressure'].value)} ({known['kv_pressure'].origin})"
+        yield from row("KV pressure seen", told, 0, _COLUMN)
+    yield ""
+    yield from wrapped(_verdict(shape, found, large))
+
+
+def _binds(shape: "Shape", found: "Reach") -> str:
+    fit = (
+        f"{plural(found.fits, 'such request')} would fit, {shape.max_num_seqs} may run"
+    )
+    if found.binds == "both":
+        return f"slots and KV memory, at the same request: {fit}"
+    return f"{'slots' if found.binds == 'slots' else 'KV memory'}: {fit}"
+
+
+def _smallest(found: "Reach") -> str:
+    if found.smallest_tokens is None:
+        return "no request does: whole blocks leave a rest"
+    return f"requests of {found.smallest_tokens} tokens, in all slots"
+
+
+def _verdict(shape: "Shape", found: "Reach", large: "Reach | None") -> str:
+    bound = f"A threshold of {number(shape.threshold)}"
+    if found.reaches:
+        return (
+            f"{bound} can be reached: when that many run at once and each is near its"
+            " end. What requests share in a prefix cache counts once and lowers it."
+        )
+    if large is not None and large.reaches:
+        return f"{bound} is reached only when most requests are large ones."
+    return (
+        f"{bound} cannot be reached by such requests, at any arrival rate: more of them"
+        " wait in the queue, which is the signal to bound. Longer requests, more slots"
+        " or less memory change that."
+    )

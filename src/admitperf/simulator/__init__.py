@@ -1,0 +1,36 @@
+"""A simulated engine in virtual time, and policies in front of it.
+
+    clock = VirtualClock(wall_s=0.0)
+    with KvThreshold(clock=clock, log="run.jsonl", reports_outcomes=True) as policy:
+        run(policy, clock, arrivals, Setting(model=model))
+
+What it models and what it leaves out: docs/reference/simulator.md.
+"""
+
+from admitperf.simulator.arrival import Arrival
+from admitperf.simulator.closed_loop import closed_loop
+from admitperf.simulator.engine import End
+from admitperf.simulator.loop import Setting, run, serve
+from admitperf.simulator.model import EngineModel
+from admitperf.simulator.scraper import Scraping
+from admitperf.simulator.streams import stream
+from admitperf.simulator.virtual_clock import VirtualClock
+from admitperf.simulator.workload import Kind, Phase, plan_hash, poisson, together
+
+__all__ = [
+    "Arrival",
+    "End",
+    "EngineModel",
+    "Kind",
+    "Phase",
+    "Scraping",
+    "Setting",
+    "VirtualClock",
+    "closed_loop",
+    "plan_hash",
+    "poisson",
+    "run",
+    "serve",
+    "stream",
+    "together",
+]

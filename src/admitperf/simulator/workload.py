@@ -1,0 +1,86 @@
+"""Traffic: which requests arrive when, drawn once and the same for every policy."""
+
+import heapq
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from operator import attrgetter
+
+from admitperf.core.digest import blake2b
+from admitperf.simulator.arrival import Arrival
+from admitperf.simulator.streams import stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Requests of one kind. Sizes are drawn evenly between two bounds, included.
+
+    Attributes:
+        name: begins the ids of its requests.
+        input_tokens: prompt, from and to.
+        output_tokens: answer, from and to.
+        max_output_tokens: the bound its callers set.
+        cached_tokens: of each prompt, in the engine's prefix cache.
+        jitter: times in the engine vary evenly by so much up and down, as a fraction.
+    """
+
+    name: str
+    input_tokens: tuple[int, int]
+    output_tokens: tuple[int, int]
+    max_output_tokens: int
+    cached_tokens: int = 0
+    jitter: float = 0.0
+
+    def at(self, times_s: Iterable[float], seed: int) -> Iterator[Arrival]:
+        """Requests of this kind at these times."""
+        sizes = stream(seed, f"{self.name}/sizes")
+        service = stream(seed, f"{self.name}/service")
+        for number, at_s in enumerate(times_s, 1):
+            yield Arrival(
+                id=f"{self.name}-{number}",
+                at_s=at_s,
+                input_tokens=sizes.randint(*self.input_tokens),
+                max_output_tokens=self.max_output_tokens,
+                output_tokens=sizes.randint(*self.output_tokens),
+                cached_tokens=self.cached_tokens,
+                slowness=service.uniform(1 - self.jitter, 1 + self.jitter),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A while of arrivals at one rate.
+
+    Attributes:
+        lasts_s: how long.
+        rate_per_s: requests a second.
+    """
+
+    lasts_s: float
+    rate_per_s: float
+
+
+def poisson(phases: Iterable[Phase], seed: int, name: str) -> Iterator[float]:
+    """Times of Poisson arrivals in seconds, one phase after the other.
+
+    Their number is the rate times the time, so that every seed offers the same load;
+    given its number, a Poisson process is so many times drawn evenly.
+    """
+    chance = stream(seed, f"{name}/arrivals")
+    start_s = 0.0
+    for phase in phases:
+        count = round(phase.lasts_s * phase.rate_per_s)
+        drawn = sorted(chance.random() for _ in range(count))
+        yield from (start_s + one * phase.lasts_s for one in drawn)
+        start_s += phase.lasts_s
+
+
+def together(*streams: Iterable[Arrival]) -> tuple[Arrival, ...]:
+    """Several streams of requests, each in the order of time, as one."""
+    return tuple(heapq.merge(*streams, key=attrgetter("at_s")))
+
+
+def plan_hash(arrivals: Sequence[Arrival]) -> str:
+    """What two runs share that met the same traffic."""
+    text = json.dumps([astuple(arrival) for arrival in arrivals])
+    return blake2b(text.encode(), digest_size=8).hexdigest()
