@@ -8,8 +8,9 @@
 A block is one trace met by two arms on a small simulated cluster: some slots, a queue
 in front, arrivals in bursts. Thousands of blocks are simulated, so that the true mean
 difference is known; then comparisons of 3, 5, 6 and 8 of them are drawn, and the rule
-of `admitperf.reports.verdict`, the one `compare` uses, judges each. The simulation is
-about the method, not about policies: it has no KV cache and no batching.
+of `admitperf.reports.comparison.verdict`, the one `compare` uses, judges each.
+The simulation is about the method, not about policies: it has no KV cache and no
+batching.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from admitperf.reports.verdict import MARGIN, Paired, in_family
+from admitperf.reports.comparison.verdict import MARGIN, Paired, in_family
 
 PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
 BEGIN, END = "<!-- table: benchmarks/method.py -->", "<!-- end of the table -->"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from admitperf.reports.design import factor
+from admitperf.reports.comparison.design import factor
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from typing import Literal
 
 from tests.reports.document_schema import schema_of
 
-from admitperf.reports import experiments
-from admitperf.reports.comparison import CLAIMS, SCHEMA, Comparison
-from admitperf.reports.log import Files
-from admitperf.reports.verdict import Paired
+from admitperf.reports.comparison import experiments
+from admitperf.reports.comparison.comparison import CLAIMS, SCHEMA, Comparison
+from admitperf.reports.comparison.verdict import Paired
+from admitperf.reports.runs.log import Files
 
 _ADDED = ("asked", "separate", "equivalent", "not_worse", "blocks_needed")
 _TYPES = {"asked": bool, "blocks_needed": int | None}

@@ -10,12 +10,12 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from admitperf.reports.checks import Checked
-from admitperf.reports.document import SCHEMA
-from admitperf.reports.items import Item
-from admitperf.reports.log import Files
+from admitperf.reports.pages.checks import Checked
+from admitperf.reports.pages.document import SCHEMA
+from admitperf.reports.pages.items import Item
 from admitperf.reports.ratio import Share
 from admitperf.reports.report import RunReport
+from admitperf.reports.runs.log import Files
 
 _PLAIN = {
     str: {"type": "string"},

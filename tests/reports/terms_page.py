@@ -1,11 +1,11 @@
 """docs/reference/terms.md, made from the list of terms."""
 
-from admitperf.reports.terminology import GROUPS, SURVEY
+from admitperf.reports.pages.terminology import GROUPS, SURVEY
 
 HEAD = """# Terms
 
 Each word that a report, a comparison or a demo prints, and what it means there.
-The list is `admitperf.reports.terminology`; this page is made from it.
+The list is `admitperf.reports.pages.terminology`; this page is made from it.
 
 A term marked *survey* is a notion of the published survey of admission control.
 Its words are not quoted: the telling is ours, and it says what AdmitPerf computes.

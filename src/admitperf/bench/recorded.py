@@ -12,8 +12,8 @@ from admitperf.bench.place import name_run, refuse_file, refuse_other, telling
 from admitperf.bench.recording import Recording
 from admitperf.bench.replay import Replay
 from admitperf.policies import load
-from admitperf.reports.finding import gate_text
 from admitperf.reports.report import Report, RunReport, report
+from admitperf.reports.runs.finding import gate_text
 from admitperf.reports.wording import number, plural, share
 from admitperf.testing import FakeClock
 

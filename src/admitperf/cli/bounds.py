@@ -2,7 +2,7 @@
 
 import click
 
-from admitperf.reports.slo import Slo
+from admitperf.reports.runs.slo import Slo
 
 
 class _Bounds(click.ParamType[Slo]):

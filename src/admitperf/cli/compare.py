@@ -9,12 +9,12 @@ import click
 from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.reading import UnreadableInput, end_unread, say_when_waiting
 from admitperf.core.errors import LogError
-from admitperf.reports.slo import Slo
+from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
 
 if TYPE_CHECKING:
-    from admitperf.reports.arms import Arm
-    from admitperf.reports.log import Files
+    from admitperf.reports.comparison.arms import Arm
+    from admitperf.reports.runs.log import Files
 
 _FAILED = 1
 _TWO = 2
@@ -116,7 +116,7 @@ def command(paths: tuple[str, ...], **options: Unpack[_Options]) -> None:
     could not be read.
     """
     from admitperf.core.errors import AdmitPerfError
-    from admitperf.reports.comparison import compare_all
+    from admitperf.reports.comparison.comparison import compare_all
 
     _refuse_mixed(paths, options)
     try:
@@ -144,8 +144,8 @@ def _refuse_mixed(paths: tuple[str, ...], options: _Options) -> None:
 
 def _arms(paths: tuple[str, ...], options: _Options) -> "tuple[tuple[Arm, ...], Files]":
     """The arms, the baseline last, and the files they were read from."""
+    from admitperf.reports.comparison.sides import of_experiment, two
     from admitperf.reports.report import report
-    from admitperf.reports.sides import of_experiment, two
 
     say_when_waiting(paths)
     limits: dict[str, Any] = {
@@ -161,7 +161,7 @@ def _arms(paths: tuple[str, ...], options: _Options) -> "tuple[tuple[Arm, ...], 
 
 
 def _added(first: "Files", second: "Files") -> "Files":
-    from admitperf.reports.log import Files
+    from admitperf.reports.runs.log import Files
 
     unusable = dict(first.unusable)
     for why, n in second.unusable.items():
@@ -177,8 +177,8 @@ def _added(first: "Files", second: "Files") -> "Files":
 
 
 def _show(made: Any, files: "Files", options: _Options) -> None:  # noqa: ANN401
-    from admitperf.reports import comparison_page
-    from admitperf.reports.comparison_document import document, failures
+    from admitperf.reports.pages import comparison_page
+    from admitperf.reports.pages.comparison_document import document, failures
 
     claim: Any = options["claim"] if options["checking"] else None
     if options["as_json"]:

@@ -77,8 +77,11 @@ def command(**options: Unpack[_Options]) -> None:
     With --recorded each policy decides over a run of a real vLLM engine at twice its
     capacity, and its reports say whether it would have fired.
     """
+    from admitperf.reports.extra import needed
+
     _refuse_mixed(recorded=options["recorded"])
     try:
+        needed("duckdb")  # said before seconds are spent on runs
         (_recorded if options["recorded"] else _simulated)(options)
     except AdmitPerfError as error:
         raise UnreadableInput(printable(str(error))) from None
@@ -123,7 +126,7 @@ def _progress(what: str, done: int, of: int) -> None:
 
 def _recorded(options: _Options) -> None:
     from admitperf.bench.recorded import FOLDER, POLICIES, run_recorded
-    from admitperf.reports import render
+    from admitperf.reports.pages import render
 
     names = options["names"] or POLICIES
     demo = run_recorded(names, Path(options["folder"] or FOLDER))

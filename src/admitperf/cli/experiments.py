@@ -25,7 +25,7 @@ def command(root: str, *, as_json: bool, memory_limit: str | None) -> None:
 
     Exit code 2 when a log could not be read; the others are listed all the same.
     """
-    from admitperf.reports.experiments import document, listed, text
+    from admitperf.reports.comparison.experiments import document, listed, text
     from admitperf.reports.report import report
 
     say_when_waiting((root,))

@@ -38,8 +38,8 @@ def expand(log: str, output: str) -> None:
     made on. Afterwards every decision line reads alone. All other lines stay as they
     are. LOG may be gzipped; - is standard input.
     """
-    from admitperf.reports.expand import Expander
-    from admitperf.reports.lines import LogFile
+    from admitperf.reports.files.expand import Expander
+    from admitperf.reports.files.lines import LogFile
 
     say_when_waiting((log,))
     expander, source = Expander(), LogFile(log)

@@ -11,11 +11,11 @@ import click
 from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.reading import UnreadableInput, end_unread, say_when_waiting
 from admitperf.core.errors import AdmitPerfError, ConfigError, LogError
-from admitperf.reports.slo import Slo
+from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
 
 if TYPE_CHECKING:
-    from admitperf.reports.checks import Checked
+    from admitperf.reports.pages.checks import Checked
     from admitperf.reports.report import Report
 
 _FAILED = 1
@@ -77,7 +77,7 @@ def command(logs: tuple[str, ...], **options: Unpack[_Options]) -> None:
     Exit code 1 when a check failed, 2 when a LOG could not be read; the others are
     reported all the same.
     """
-    from admitperf.reports.checks import check
+    from admitperf.reports.pages.checks import check
     from admitperf.reports.report import report
 
     if options["card"] and options["as_json"]:
@@ -104,9 +104,9 @@ def _shown(
     made: "Report", checked: "Checked | None", logs: Sequence[str], options: _Options
 ) -> str:
     """The report in the form that was asked for, with a line end."""
-    from admitperf.reports import render
-    from admitperf.reports.card import card
-    from admitperf.reports.document import document
+    from admitperf.reports.pages import render
+    from admitperf.reports.pages.card import card
+    from admitperf.reports.pages.document import document
 
     if options["as_json"]:
         plain = document(made, checked)

@@ -266,7 +266,7 @@ def _end(watch: "Watch", judged: "Sequence[Judged]", *, as_json: bool) -> None:
         told["report"] = page.to_dict() if page else None
         click.echo(json.dumps(strict(told), indent=2, allow_nan=False))
     else:
-        from admitperf.reports import render
+        from admitperf.reports.pages import render
 
         shown = render.text(page) if page else "\n".join(summary(watch, judged)) + "\n"
         click.echo(shown, nl=False)

@@ -64,5 +64,9 @@ class LogError(AdmitPerfError, ValueError):
     """A log cannot be read as one."""
 
 
+class MissingExtra(AdmitPerfError, ImportError):
+    """Something needs a package that the base install does not bring."""
+
+
 class AbsentSignal(AdmitPerfError):
     """A rule needs a signal that nothing supplies; the policy catches it."""

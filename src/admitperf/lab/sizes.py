@@ -14,8 +14,8 @@ from admitperf.core.signals import KV_CAPACITY_TOKENS
 from admitperf.lab.fault import LabError
 from admitperf.lab.reach import MOST
 from admitperf.lab.recorded import applied
+from admitperf.reports.files.shape import fault
 from admitperf.reports.quantile import Spread
-from admitperf.reports.shape import fault
 from admitperf.reports.wording import number, plural
 
 _GZIP = b"\x1f\x8b"

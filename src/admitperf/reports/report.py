@@ -10,25 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from admitperf.reports import duplicates
-from admitperf.reports.answers import Answers, answers, counted_by
-from admitperf.reports.carried import carried
-from admitperf.reports.cost import Cost, costs
-from admitperf.reports.faults import Faults, faults, recorded
-from admitperf.reports.finding import Evidence, Finding, finding
-from admitperf.reports.gates import Gate, gates
-from admitperf.reports.joint import Joint, joint
-from admitperf.reports.load import Load, loads
-from admitperf.reports.log import Files, Log, opened
-from admitperf.reports.movement import Movement, movements
 from admitperf.reports.ratio import Share
-from admitperf.reports.repair import Repair
-from admitperf.reports.run import Basis, Run, runs
-from admitperf.reports.run_notices import notices, odd, sizes
-from admitperf.reports.slo import Slo
+from admitperf.reports.runs import duplicates
+from admitperf.reports.runs.answers import Answers, answers, counted_by
+from admitperf.reports.runs.carried import carried
+from admitperf.reports.runs.cost import Cost, costs
+from admitperf.reports.runs.faults import Faults, faults, recorded
+from admitperf.reports.runs.finding import Evidence, Finding, finding
+from admitperf.reports.runs.gates import Gate, gates
+from admitperf.reports.runs.joint import Joint, joint
+from admitperf.reports.runs.load import Load, loads
+from admitperf.reports.runs.log import Files, Log, opened
+from admitperf.reports.runs.movement import Movement, movements
+from admitperf.reports.runs.repair import Repair
+from admitperf.reports.runs.run import Basis, Run, runs
+from admitperf.reports.runs.run_notices import notices, odd, sizes
+from admitperf.reports.runs.slo import Slo
+from admitperf.reports.runs.undated import drop_times
+from admitperf.reports.runs.warmup import Cut, Warmup
 from admitperf.reports.times import Times
-from admitperf.reports.undated import drop_times
-from admitperf.reports.warmup import Cut, Warmup
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def report(
     Raises:
         LogError: no file can be used; it has one argument for each, which says why.
         ConfigError: the warm-up or the memory limit makes no sense.
-        MissingExtraError: DuckDB is not installed.
+        MissingExtra: DuckDB is not installed.
     """
     cut = None if warmup is None else Cut.parsed(warmup)
     with opened(paths, memory_limit) as log:

@@ -1,0 +1,1 @@
+"""Arms against each other: checks before numbers, five verdicts."""

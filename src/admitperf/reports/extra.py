@@ -1,0 +1,24 @@
+"""What the extra `reports` brings, imported when it is needed."""
+
+from importlib import import_module
+from typing import Any
+
+from admitperf.core.errors import MissingExtra
+
+HOW_TO_GET = "pip install 'admitperf[reports]'"
+
+
+def needed(module: str) -> Any:  # noqa: ANN401  a module of another package
+    """A module of the extra.
+
+    Args:
+        module: its name, such as "duckdb".
+
+    Raises:
+        MissingExtra: it is not installed; the text names the extra.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        said = f"this needs {module.partition('.')[0]}: {HOW_TO_GET}"
+        raise MissingExtra(said) from None

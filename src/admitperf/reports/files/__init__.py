@@ -1,0 +1,1 @@
+"""Files of a log, found, opened and vetted line by line."""

@@ -1,0 +1,154 @@
+"""A comparison as plain text: ASCII, at most 80 columns, the verdict first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from admitperf.reports.comparison.comparison import Comparison, Side
+from admitperf.reports.pages.checks import OK
+from admitperf.reports.pages.difference_page import difference, signed, written
+from admitperf.reports.pages.headline import parameters
+from admitperf.reports.pages.layout import WIDTH, row, wrapped
+from admitperf.reports.pages.repeats_page import goodputs, repeats
+from admitperf.reports.runs.log import Files
+from admitperf.reports.wording import plural, printable
+
+SIMULATED = "the outcomes come from a simulated engine, not from hardware."
+_MEANING = {
+    "better": "goodput rose",
+    "worse": "goodput fell",
+    "equivalent": "goodput stayed within the margin",
+    "inconclusive": "these runs do not settle it",
+    "void": "a check failed, so no claim is made",
+}
+_ANSWERS = 19  # the column where a check's name begins
+
+
+def text(made: Sequence[Comparison], files: Files) -> str:
+    """Every comparison, with a line end; an overview first when there are several."""
+    pages = [list(_page(one)) for one in made]
+    if len(made) > 1:
+        pages.insert(0, list(_overview(made)))
+    parts = [line for page in pages for line in (*page, "")]
+    return "\n".join([*parts, *files_read(files)]) + "\n"
+
+
+# --------------------------------------------------------------------- overview
+
+
+def _overview(made: Sequence[Comparison]) -> Iterator[str]:
+    baseline, experiment = made[0].baseline.label, made[0].experiment
+    of = f"Experiment {experiment}" if experiment else plural(len(made), "arm")
+    yield from titled(f"{of}: every arm against {baseline}")
+    for one in made:
+        yield from row(one.verdict.upper(), _headline(one))
+    if any(one.simulated for one in made):
+        yield from row("SIMULATED", SIMULATED)
+    families = {one.statistics.family for one in made}
+    if max(families) > 1:
+        yield from wrapped(
+            f"{max(families)} arms claim a gain: Holm's procedure raises their p, so"
+            " that any false alarm among them stays as rare as 1 in 20."
+        )
+    yield ""
+    yield from goodputs([*(one.arm for one in made), made[0].baseline])
+
+
+def _headline(one: Comparison) -> str:
+    said = f"{one.arm.label}: {_MEANING[one.verdict]}"
+    return f"{said}{_by(one)}."
+
+
+def _by(one: Comparison) -> str:
+    found = one.statistics
+    if one.verdict == "void":
+        numbers = ", ".join(str(check.number) for check in one.failed)
+        return f" (check {numbers})" if len(one.failed) == 1 else f" (checks {numbers})"
+    if found.mean is None:
+        return ""
+    pairs = plural(found.n, "pair")
+    if found.interval is None or not found.asked:
+        return f": {signed(found.mean)} of offered, {pairs}"
+    return (
+        f": {signed(found.mean)} of offered,"
+        f" 95 % interval {written(found.interval)}, {pairs}"
+    )
+
+
+# ------------------------------------------------------------------------- page
+
+
+def _page(one: Comparison) -> Iterator[str]:
+    yield from titled(f"{one.arm.label} against {one.baseline.label}")
+    yield from _head(one)
+    for title, section in (
+        ("Checks before numbers", _checks),
+        ("Repeats", repeats),
+        ("What it comes to", _says),
+        ("The difference, arm minus baseline, in goodput of offered", difference),
+    ):
+        yield ""
+        yield title
+        yield from section(one)
+    if one.notices:
+        yield ""
+        yield "Notices"
+        for said in one.notices:
+            yield from wrapped(printable(said), "  - ", "    ")
+
+
+def _head(one: Comparison) -> Iterator[str]:
+    yield from row(one.verdict.upper(), f"{_MEANING[one.verdict]}{_by(one)}.")
+    for check in one.failed:
+        yield from row("", f"Check {check.number}: {check.says[0]}")
+    if one.simulated:
+        yield from row("SIMULATED", SIMULATED)
+    if one.experiment:
+        yield from row("experiment", one.experiment)
+    for name, side in (("arm", one.arm), ("baseline", one.baseline)):
+        n = plural(len(side.repeats), "repeat")
+        yield from row(name, f"{side.label}, {n}{_parameters(side)}")
+
+
+def _parameters(side: Side) -> str:
+    said = parameters({"params": side.params, "provenance": side.provenance})
+    return f"; {said}" if said else ""
+
+
+def _checks(one: Comparison) -> Iterator[str]:
+    for check in one.checks:
+        name, first = f"{check.number:>2} {check.name}", f"  {check.answer}"
+        lines = [name, *check.says]
+        if check.answer == OK:
+            lines = [" ".join([f"{name}.", *check.says])]
+        first = first.ljust(_ANSWERS)
+        for line in lines:
+            yield from wrapped(printable(line), first, " " * (_ANSWERS + 3))
+            first = " " * (_ANSWERS + 3)
+
+
+def _says(one: Comparison) -> Iterator[str]:
+    for said in one.says:
+        yield from wrapped(printable(said))
+
+
+# ------------------------------------------------------------------------ files
+
+
+def titled(title: str) -> Iterator[str]:
+    """A title and a line under it."""
+    yield from wrapped(title, indent="")
+    yield "=" * min(len(title), WIDTH)
+
+
+def files_read(files: Files) -> Iterator[str]:
+    """What the numbers were read from, and what could not be used."""
+    unusable = sum(files.unusable.values())
+    yield "Files"
+    read = plural(len(files.paths), "file")
+    yield from row("read", f"{read}, {files.lines} lines, {unusable} could not be used")
+    for name, many in _told(files).items():
+        for said in many:
+            yield from row(name, printable(said))
+
+
+def _told(files: Files) -> Mapping[str, Sequence[str]]:
+    return {"not read": files.unread, "at": files.first, "notice": files.notices}

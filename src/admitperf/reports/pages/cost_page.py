@@ -1,0 +1,132 @@
+"""What it cost, as text: by attempt, and by call where calls are known."""
+
+from collections.abc import Iterator
+
+from admitperf.reports.pages.headline import at_least
+from admitperf.reports.pages.layout import row, wrapped
+from admitperf.reports.quantile import Spread
+from admitperf.reports.ratio import Share
+from admitperf.reports.report import RunReport
+from admitperf.reports.runs.calls import Requests
+from admitperf.reports.runs.cost import Cost, Output
+from admitperf.reports.runs.slo import FROM_OPTION
+from admitperf.reports.wording import (
+    NOT_KNOWN,
+    counted,
+    number,
+    printable,
+    ratio,
+    share,
+    tails,
+)
+
+
+def cost(run: RunReport) -> Iterator[str]:
+    """Section 4 of a run's page."""
+    paid = run.cost
+    if run.basis == "samples":
+        yield from wrapped("It cannot be answered: no request stood behind a sample.")
+        return
+    yield from row("let in", f"{_share(paid.let_in)} attempts offered")
+    if paid.refused_but_served:
+        served = paid.refused_but_served
+        yield from row("", f"{served} of them were refused and served all the same")
+    if paid.goodput is not None:
+        yield from _served(paid)
+        yield from _met(run)
+    if paid.requests is not None:
+        yield from _calls(paid.requests, at_least(run))
+    if paid.goodput is None:
+        yield from wrapped(
+            "No outcome was reported, so TTFT and goodput cannot be answered."
+        )
+    for sentence in _caveats(paid):
+        yield from wrapped(sentence)
+
+
+def _served(paid: Cost) -> Iterator[str]:
+    """How what was let in ended, by attempt."""
+    yield from row("outcomes", f"{_share(paid.reported)} let in")
+    errors = f": {counted(paid.errors)}" if paid.errors else ""
+    yield from row("failed", f"{_share(paid.failed)} with an outcome{errors}")
+    yield from row("TTFT served", _ttft(paid.ttft_ms, "ok"))
+    if paid.ttft_due_ms.n:
+        yield from row("TTFT, due", _ttft(paid.ttft_due_ms, "ok"))
+    if paid.output is not None:
+        yield from row("outputs", _output(paid.output))
+
+
+def _ttft(values: Spread, of: str) -> str:
+    if not values.n:
+        return "no ok outcome carries ttft_ms: it cannot be answered"
+    return tails(values, "ms", of)
+
+
+def _output(output: Output) -> str:
+    got = share(output.got_tokens, output.asked_tokens)
+    return f"{got} of the tokens asked for came, n {output.n} ok"
+
+
+def _met(run: RunReport) -> Iterator[str]:
+    """Goodput by attempt, and what stands behind it."""
+    paid = run.cost
+    yield from row("SLO", _slo(paid))
+    if paid.goodput is not None:
+        good = f"{at_least(run)}{_ratio(paid.goodput)} attempts offered"
+        yield from row("goodput", good)
+    if paid.attained is not None:
+        yield from row("attained", f"{_ratio(paid.attained)} with an outcome")
+
+
+def _calls(calls: Requests, more: str) -> Iterator[str]:
+    """The same by call: what users met, retries and waits included."""
+    yield from wrapped("By call:")
+    yield from row("let in", f"{_share(calls.let_in)} calls offered")
+    refused = _share(calls.refused_attempts)
+    yield from row("refused", f"{refused} attempts; {_tries(calls)} attempts a call")
+    for name, values in (
+        ("TTFT, user", calls.ttft_user_ms),
+        ("TTFT, last", calls.ttft_last_ms),
+    ):
+        if values.n:
+            yield from row(name, tails(values, "ms", "calls"))
+    if calls.goodput is not None:
+        user = f"{more}{_ratio(calls.goodput)} calls offered, on the user's clock"
+        yield from row("goodput", user)
+    if calls.goodput_last is not None and calls.goodput_last != calls.goodput:
+        yield from row("", f"{_ratio(calls.goodput_last)} on the last attempt's clock")
+
+
+def _tries(calls: Requests) -> str:
+    return number(calls.attempts / calls.offered) if calls.offered else NOT_KNOWN
+
+
+def _slo(paid: Cost) -> str:
+    if not paid.slo_origin:
+        return "none declared: ok alone counts, no deadline is judged"
+    said = printable(paid.slo)
+    if paid.slo_origin == FROM_OPTION:
+        return f"{said}, from {FROM_OPTION}, in place of the run header's"
+    return f"{said}, from the {paid.slo_origin}"
+
+
+def _caveats(paid: Cost) -> Iterator[str]:
+    if paid.missed:
+        yield f"Missed, by the first bound: {counted(paid.missed)}."
+    if paid.unjudged:
+        yield f"Counted as not met, for want of a number: {counted(paid.unjudged)}."
+    missing = paid.reported.of - paid.reported.n
+    if missing and paid.goodput is not None:
+        yield f"{missing} let in have no outcome and count as not met."
+    if paid.slo_origin and paid.ok_alone:
+        yield f"{paid.ok_alone} ok of a class without bounds are judged by ok alone."
+    if paid.by_e2e:
+        yield f"{paid.by_e2e} ok were not streamed: e2e_ms is judged against ttft_ms."
+
+
+def _share(part: Share) -> str:
+    return share(part.n, part.of)
+
+
+def _ratio(part: Share) -> str:
+    return ratio(part.n, part.of)

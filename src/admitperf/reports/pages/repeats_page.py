@@ -1,0 +1,106 @@
+"""The repeats of both arms: a table each, and all of them on one axis."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from admitperf.reports.comparison.comparison import Comparison, Repeat, Side
+from admitperf.reports.pages.columns import aligned
+from admitperf.reports.pages.layout import wrapped
+from admitperf.reports.pages.sketch import sketch
+from admitperf.reports.quantile import Spread, nearest_rank
+from admitperf.reports.wording import NOT_KNOWN, number
+
+
+def repeats(one: Comparison) -> Iterator[str]:
+    """The section of a page."""
+    for side in (one.arm, one.baseline):
+        yield from aligned([*_side(side)])
+        yield ""
+    yield from wrapped(
+        f"goodput: met the SLO, of {_units(one)} offered. refused: never let in. TTFT"
+        " in ms of those that ended well, by nearest rank (n), n<20 where p95 would be"
+        " the maximum; user: from the arrival of a call's first attempt, or from when"
+        " it was due; -- not told apart in the log. median: the middle repeat, by"
+        " nearest rank; percentiles are never averaged."
+    )
+    yield ""
+    yield from goodputs([one.arm, one.baseline])
+
+
+def _units(one: Comparison) -> str:
+    units = {repeat.unit for side in (one.arm, one.baseline) for repeat in side.repeats}
+    return " or ".join(sorted(units))
+
+
+def _side(side: Side) -> Iterator[list[str]]:
+    yield [side.label, "goodput", "TTFT p95", "p95 user", "refused"]
+    for repeat in side.repeats:
+        yield [
+            repeat.name,
+            _ratio(repeat),
+            _p95(repeat.ttft_ms),
+            _p95(repeat.ttft_user_ms),
+            f"{repeat.refused.n} of {repeat.refused.of}",
+        ]
+    if len(side.repeats) > 1:
+        yield from _middles(side)
+
+
+def _ratio(repeat: Repeat) -> str:
+    part = repeat.goodput
+    if part is None or part.value is None:
+        return NOT_KNOWN
+    return f"{part.value:.3f} = {part.n} of {part.of}"
+
+
+def _p95(spread: Spread | None) -> str:
+    if spread is None or not spread.n:
+        return NOT_KNOWN
+    value = "n<20" if spread.p95 is None else number(spread.p95)
+    return f"{value} ({spread.n})"
+
+
+def _middles(side: Side) -> Iterator[list[str]]:
+    """The middle repeat and the range, of each column."""
+    columns: list[tuple[list[float], Callable[[float], str]]] = [
+        (_values(side), _three),
+        (_known(one.ttft_ms for one in side.repeats), number),
+        (_known(one.ttft_user_ms for one in side.repeats), number),
+        (_shares(side), _percent),
+    ]
+    for name, pick in (("median", _middle), ("lowest", min), ("highest", max)):
+        cells = (say(pick(all_)) if all_ else NOT_KNOWN for all_, say in columns)
+        yield [name, *cells]
+
+
+def _known(spreads: Iterator[Spread | None]) -> list[float]:
+    return [one.p95 for one in spreads if one is not None and one.p95 is not None]
+
+
+def _shares(side: Side) -> list[float]:
+    values = [one.refused.value for one in side.repeats]
+    return [one for one in values if one is not None]
+
+
+def _middle(values: Sequence[float]) -> float:
+    return nearest_rank(sorted(values), 0.5)
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def goodputs(sides: Sequence[Side]) -> Iterator[str]:
+    """Each arm's repeats on one axis."""
+    rows = {side.label: _values(side) for side in sides}
+    if any(rows.values()):
+        yield "Goodput of offered, one mark a repeat"
+        yield from (f"  {line}" for line in sketch(rows))
+
+
+def _values(side: Side) -> list[float]:
+    shares = [one.goodput for one in side.repeats]
+    return [one.value for one in shares if one and one.value is not None]

@@ -1,0 +1,67 @@
+"""Several runs on one page: all in a line each, and repeats side by side."""
+
+from collections.abc import Iterator, Sequence
+
+from admitperf.reports.comparison.arms import Arm
+from admitperf.reports.pages.layout import named, table, wrapped
+from admitperf.reports.pages.repeats import middle_and_range
+from admitperf.reports.report import RunReport
+from admitperf.reports.wording import NOT_KNOWN, number, plural, printable
+
+
+def overview(runs: Sequence[RunReport]) -> Iterator[str]:
+    """All runs in a line each, for who has many."""
+    yield f"{len(runs)} runs"
+    yield table("policy and run", ("finding", "refused", "offered", "goodput"))
+    for run in runs:
+        yield from named(_named_run(run), _run_cells(run))
+    yield ""
+
+
+def _named_run(run: RunReport) -> str:
+    policy = run.header.get("policy") or "unknown policy"
+    name = run.header.get("name")
+    return printable(f"{policy}, {name}" if name else str(policy))
+
+
+def _run_cells(run: RunReport) -> tuple[str, ...]:
+    answers = run.answers
+    return run.finding.word, str(answers.refused), str(answers.offered), _value(run)
+
+
+def _value(run: RunReport) -> str:
+    """Goodput without its denominator, which has a column of its own."""
+    good = run.goodput
+    return NOT_KNOWN if good is None or good.value is None else f"{good.value:.3f}"
+
+
+def repeats(experiment: str, arm: Arm) -> Iterator[str]:
+    """The runs of one arm in a line each, and how far apart they came out."""
+    title = printable(f"Repeats of {arm.label} in {experiment}")
+    yield from wrapped(title, indent="")
+    yield table("run", ("offered", "refused", "goodput", "p50 ms", "p95 ms", "n ok"))
+    for name, run in zip(arm.names, arm.runs, strict=True):
+        yield from named(name, _repeat_cells(run))
+    for sentence in _over_repeats(arm.runs):
+        yield from wrapped(sentence)
+
+
+def _repeat_cells(run: RunReport) -> tuple[str, ...]:
+    ttft = run.cost.ttft_ms
+    return (
+        str(run.answers.offered),
+        str(run.answers.refused),
+        _value(run),
+        number(ttft.p50),
+        "n<20" if ttft.withheld else number(ttft.p95),
+        str(ttft.n),
+    )
+
+
+def _over_repeats(same: Sequence[RunReport]) -> Iterator[str]:
+    good = [run.goodput.value for run in same if run.goodput is not None]
+    p95 = [run.cost.ttft_ms.p95 for run in same]
+    for name, values in (("goodput", good), ("p95 of TTFT, ms", p95)):
+        known = [value for value in values if value is not None]
+        if known:
+            yield f"{name}: {middle_and_range(known)}, of {plural(len(known), 'run')}."

@@ -1,0 +1,219 @@
+"""What the policy cost: over what was offered, never over what was let in."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from admitperf.reports.quantile import Spread, spread_of
+from admitperf.reports.ratio import Share
+from admitperf.reports.runs.calls import Requests, requests
+from admitperf.reports.runs.served import serve
+from admitperf.reports.runs.slo import Slo
+from admitperf.reports.runs.store import Store, by_run
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Whether answers were as long as was asked for.
+
+    Attributes:
+        n: ok outcomes that say how many tokens were asked for and how many came.
+        asked_tokens, got_tokens: their sums.
+        share: got over asked; None when nothing was asked for.
+    """
+
+    n: int
+    asked_tokens: int
+    got_tokens: int
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What was offered, let in, served and good.
+
+    Attributes:
+        offered: decisions in the log; each is one attempt.
+        let_in: attempts that were let in, or that the host served although the answer
+            was no.
+        refused_but_served: the latter.
+        requests: the same by call; None when no line carries a logical id.
+        reported: let-in attempts whose outcome is in the log.
+        without_decision: outcomes whose decision is not in the log. They are in no
+            number here but this one.
+        ok: outcomes whose answer ended properly, of those reported.
+        failed: the others, of those reported.
+        errors: what ended the others.
+        ttft_ms: time to first token of the ok ones.
+        ttft_due_ms: the same from the time a request was due, `late_ms` + `ttft_ms`;
+            n counts those that carry both.
+        output: how long the answers were; None when no ok outcome has both numbers.
+        slo: the bounds; "" when there are none, and then ok alone counts.
+        slo_origin: "run header" or "--slo"; "" when there are none.
+        goodput: attempts that met their SLO, of offered; None without outcomes.
+        attained: the same, of those reported; None without outcomes.
+        missed: ok outcomes by the first bound they missed.
+        unjudged: ok outcomes that lack the number a bound needs. They count as not met.
+        ok_alone: ok outcomes of a class without bounds, judged by ok alone.
+        by_e2e: ok outcomes that were not streamed, so that e2e_ms stands for ttft_ms.
+    """
+
+    offered: int
+    let_in: Share
+    refused_but_served: int
+    requests: Requests | None
+    reported: Share
+    without_decision: int
+    ok: Share
+    failed: Share
+    errors: dict[str, int]
+    ttft_ms: Spread
+    ttft_due_ms: Spread
+    output: Output | None
+    slo: str
+    slo_origin: str
+    goodput: Share | None
+    attained: Share | None
+    missed: dict[str, int]
+    unjudged: dict[str, int]
+    ok_alone: int
+    by_e2e: int
+
+    @property
+    def at_least(self) -> bool:
+        """Whether goodput could be higher than what the log can show."""
+        return self.reported.n < self.reported.of or bool(self.unjudged)
+
+
+MOST_ERRORS = 200
+"""Plain choice: texts kept apart; an id inside the text makes each its own."""
+
+OTHER_ERRORS = "other errors"
+
+_OFFERED = """
+SELECT run_n, count(*), count(*) FILTER (admitted) FROM decisions GROUP BY run_n"""
+
+_SERVED = f"""
+SELECT run_n, count(*), count(*) FILTER (NOT admitted), count(*) FILTER (ok),
+    count(*) FILTER (ok AND missed IS NULL), count(*) FILTER (ok AND NOT bounded),
+    count(*) FILTER (ok AND whole AND ttft_bound_ms IS NOT NULL),
+    {spread_of("ttft_ms", "ok")}, {spread_of("late_ms + ttft_ms", "ok")},
+    count(*) FILTER (ok AND asked_tokens IS NOT NULL AND output_tokens IS NOT NULL),
+    sum(asked_tokens) FILTER (ok AND output_tokens IS NOT NULL),
+    sum(output_tokens) FILTER (ok AND asked_tokens IS NOT NULL)
+FROM judged GROUP BY run_n"""
+
+_MISSED = """
+SELECT run_n, missed, count(*) AS n FROM judged
+WHERE ok AND missed IS NOT NULL GROUP BY ALL ORDER BY n DESC, missed"""
+
+_ERRORS = f"""
+WITH ranked AS (
+    SELECT run_n, error, count(*) AS n, row_number() OVER (
+        PARTITION BY run_n ORDER BY count(*) DESC, error) AS place
+    FROM served WHERE NOT ok GROUP BY run_n, error)
+SELECT run_n, CASE WHEN place <= {MOST_ERRORS} THEN error ELSE '{OTHER_ERRORS}' END,
+    sum(n)::BIGINT FROM ranked GROUP BY ALL ORDER BY 3 DESC, min(place)"""
+
+
+def costs(store: Store, slos: Mapping[int, Slo]) -> dict[int, Cost]:
+    """The cost of every run.
+
+    Args:
+        store: with the views `decisions` and `outcomes`.
+        slos: what goodput is judged by, by the number of the run.
+    """
+    serve(store, slos)
+    counts = _counts(store, slos)
+    missed, errors = by_run(store.rows(_MISSED)), by_run(store.rows(_ERRORS))
+    calls = requests(
+        store,
+        {run: one.offered - one.let_in for run, one in counts.items()},
+        {run for run, one in counts.items() if one.ended},
+    )
+    return {
+        run: _cost(
+            counts[run], slo, calls.get(run), dict(missed[run]), dict(errors[run])
+        )
+        for run, slo in slos.items()
+    }
+
+
+def _counts(store: Store, runs: Iterable[int]) -> dict[int, "_Counts"]:
+    offered = by_run(store.rows(_OFFERED))
+    ended = by_run(store.rows("SELECT run_n, count(*) FROM outcomes GROUP BY run_n"))
+    served = by_run(store.rows(_SERVED))
+    return {
+        run: _Counts._make(
+            (
+                *(offered[run] or [(0, 0)])[0],
+                *(ended[run] or [(0,)])[0],
+                *(served[run] or [(0, 0, 0, 0, 0, 0, None, None, 0, None, None)])[0],
+            )
+        )
+        for run in runs
+    }
+
+
+class _Counts(NamedTuple):
+    """What was counted of one run; see `Cost`."""
+
+    offered: int
+    admitted: int
+    ended: int
+    reported: int
+    refused_but_served: int
+    ok: int
+    good: int
+    ok_alone: int
+    by_e2e: int
+    ttft_ms: Mapping[str, Any] | None
+    ttft_due_ms: Mapping[str, Any] | None
+    outputs: int
+    asked_tokens: int
+    got_tokens: int
+
+    @property
+    def let_in(self) -> int:
+        """Attempts that were let in, or served all the same."""
+        return self.admitted + self.refused_but_served
+
+
+def _cost(
+    counts: _Counts,
+    slo: Slo,
+    calls: Requests | None,
+    missed: dict[str, int],
+    errors: dict[str, int],
+) -> Cost:
+    let_in = counts.let_in
+    good = counts.good if counts.ended else None
+    return Cost(
+        offered=counts.offered,
+        let_in=Share.part(let_in, counts.offered),
+        refused_but_served=counts.refused_but_served,
+        requests=calls,
+        reported=Share.part(counts.reported, let_in),
+        without_decision=counts.ended - counts.reported,
+        ok=Share.part(counts.ok, counts.reported),
+        failed=Share.part(counts.reported - counts.ok, counts.reported),
+        errors=errors,
+        ttft_ms=Spread.read(counts.ttft_ms),
+        ttft_due_ms=Spread.read(counts.ttft_due_ms),
+        output=_output(counts),
+        slo=slo.text,
+        slo_origin=slo.origin,
+        goodput=None if good is None else Share.part(good, counts.offered),
+        attained=None if good is None else Share.part(good, counts.reported),
+        missed={why: n for why, n in missed.items() if not why.startswith("no ")},
+        unjudged={why: n for why, n in missed.items() if why.startswith("no ")},
+        ok_alone=counts.ok_alone,
+        by_e2e=counts.by_e2e,
+    )
+
+
+def _output(counts: _Counts) -> Output | None:
+    if not counts.outputs:
+        return None
+    asked, got = counts.asked_tokens, counts.got_tokens
+    return Output(counts.outputs, asked, got, got / asked if asked else None)
