@@ -48,8 +48,10 @@ types: $(VENV)/.tools ## mypy, strict
 docs: $(VENV)/.tools ## build the site, a broken link fails
 	@$(BIN)/zensical build --clean --strict
 
-bench: $(VENV)/.tools ## the speed table
+bench: $(VENV)/.tools ## the speed tables, and the proof of the statistics
 	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/reports.py
+	@$(BIN)/python benchmarks/method.py
 
 golden: $(VENV)/.tools ## rewrite the golden files, then look at the diff
 	@$(PYTEST) -m "not real_engine" --update
@@ -61,4 +63,6 @@ test-engines: $(VENV)/.tools ## start a real llama.cpp server and test against i
 # In this order: the cheap checks first, pytest's closing summary last.
 ci: lint types docs demo test-engines ## what CI runs
 	@$(BIN)/python benchmarks/run.py --quick
+	@$(BIN)/python benchmarks/reports.py --quick
+	@$(BIN)/python benchmarks/method.py --quick
 	@$(MAKE) --no-print-directory test

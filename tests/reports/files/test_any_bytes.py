@@ -15,7 +15,7 @@ from admitperf.reports.pages.layout import WIDTH
 from admitperf.reports.report import report
 
 QUIET = settings(
-    max_examples=150,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

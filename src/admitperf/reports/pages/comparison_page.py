@@ -7,7 +7,7 @@ from admitperf.reports.pages.checks import OK
 from admitperf.reports.pages.difference_page import difference, signed, written
 from admitperf.reports.pages.headline import parameters
 from admitperf.reports.pages.layout import WIDTH, row, wrapped
-from admitperf.reports.pages.repeats_page import goodputs, repeats
+from admitperf.reports.pages.repeats_page import arms, goodputs, repeats
 from admitperf.reports.runs.log import Files
 from admitperf.reports.wording import plural, printable
 
@@ -48,8 +48,11 @@ def _overview(made: Sequence[Comparison]) -> Iterator[str]:
             f"{max(families)} arms claim a gain: Holm's procedure raises their p, so"
             " that any false alarm among them stays as rare as 1 in 20."
         )
+    sides = [*(one.arm for one in made), made[0].baseline]
     yield ""
-    yield from goodputs([*(one.arm for one in made), made[0].baseline])
+    yield from arms(sides)
+    yield ""
+    yield from goodputs(sides)
 
 
 def _headline(one: Comparison) -> str:

@@ -7,7 +7,7 @@ from admitperf.reports.pages.columns import aligned
 from admitperf.reports.pages.layout import wrapped
 from admitperf.reports.pages.sketch import sketch
 from admitperf.reports.quantile import Spread, nearest_rank
-from admitperf.reports.wording import NOT_KNOWN, number
+from admitperf.reports.wording import NOT_KNOWN, number, share
 
 
 def repeats(one: Comparison) -> Iterator[str]:
@@ -91,6 +91,27 @@ def _three(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
+
+
+def arms(sides: Sequence[Side]) -> Iterator[str]:
+    """One row an arm: the middle repeat, and what was refused in all of them."""
+    rows = [["median of repeats", "n", "goodput", "TTFT p95", "refused"]]
+    for side in sides:
+        tails = _known(one.ttft_ms for one in side.repeats)
+        values = _values(side)
+        rows.append(
+            [
+                side.label,
+                str(len(side.repeats)),
+                _three(_middle(values)) if values else NOT_KNOWN,
+                f"{number(_middle(tails))} ms" if tails else NOT_KNOWN,
+                share(
+                    sum(one.refused.n for one in side.repeats),
+                    sum(one.refused.of for one in side.repeats),
+                ),
+            ]
+        )
+    yield from aligned(rows)
 
 
 def goodputs(sides: Sequence[Side]) -> Iterator[str]:
