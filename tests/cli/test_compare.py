@@ -164,7 +164,8 @@ def test_without_scipy_the_extra_is_named(run, logs, monkeypatch):
     shown = run("compare", "bound.jsonl", "base.jsonl")
     assert shown.exit_code == 2
     assert shown.stderr == (
-        "Error: this needs scipy: pip install 'admitperf[reports]'\n"
+        "Error: this needs scipy, of the extra admitperf[reports]:"
+        " pip install duckdb scipy\n"
     )
 
 

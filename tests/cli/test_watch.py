@@ -106,7 +106,7 @@ def test_without_the_reports_extra_a_short_summary_is_printed(run, serve, monkey
         "kv_pressure >= 0.9 held on 0 of 3 (0.0 %); 0.5 to 0.5; at its nearest 0.4"
         in flat
     )
-    assert "pip install 'admitperf[reports]'" in flat
+    assert "the extra admitperf[reports] (pip install duckdb scipy)" in flat
     assert "No policy governed" in flat
 
 

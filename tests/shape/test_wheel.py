@@ -99,7 +99,7 @@ def test_a_missing_extra_is_one_line_that_names_it(installed, tmp_path, words):
     failed = ran(installed, tmp_path, *words)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert failed.stderr.count("\n") == 1
-    assert "pip install 'admitperf[reports]'" in failed.stderr
+    assert "of the extra admitperf[reports]: pip install duckdb" in failed.stderr
 
 
 @pytest.mark.parametrize("words", [(), ("--recorded",)])

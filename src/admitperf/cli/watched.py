@@ -38,8 +38,8 @@ def closing(watch: Watch, judged: Sequence[Judged], *, reported: bool) -> Iterat
     yield from row("trace", _trace(watch), column=_COLUMN)
     if not reported and not watch.fault:
         more = (
-            "pip install 'admitperf[reports]' gives the whole report, then:"
-            f" admitperf report {watch.plan.path}"
+            "the extra admitperf[reports] (pip install duckdb scipy) gives the whole"
+            f" page: admitperf report {watch.plan.path}"
         )
         yield from row("report", more, column=_COLUMN)
     yield ""

@@ -5,7 +5,8 @@ from typing import Any
 
 from admitperf.core.errors import MissingExtra
 
-HOW_TO_GET = "pip install 'admitperf[reports]'"
+HOW_TO_GET = "pip install duckdb scipy"
+"""What the extra brings, by name: `admitperf` on the index is another project."""
 
 
 def needed(module: str) -> Any:  # noqa: ANN401  a module of another package
@@ -20,5 +21,6 @@ def needed(module: str) -> Any:  # noqa: ANN401  a module of another package
     try:
         return import_module(module)
     except ImportError:
-        said = f"this needs {module.partition('.')[0]}: {HOW_TO_GET}"
+        package = module.partition(".")[0]
+        said = f"this needs {package}, of the extra admitperf[reports]: {HOW_TO_GET}"
         raise MissingExtra(said) from None

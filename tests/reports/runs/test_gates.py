@@ -97,6 +97,25 @@ def test_a_few_fixed_bounds_are_gates_of_their_own(reported):
     assert sorted(gate.bound_low for gate in run.gates) == [0.7, 0.9]
 
 
+def test_the_last_number_of_bounds_that_stay_apart(reported):
+    """So many are gates of their own; one more, and they are one that moves."""
+    bounds = [0.5 + place / 100 for place in range(MOST_BOUNDS + 1)]
+    lines = [kv(seq, 0.1, bound=bound) for seq, bound in enumerate(bounds, 1)]
+    apart = reported(header(), *lines[:-1]).gates
+    assert [gate.completed for gate in apart] == [MOST_BOUNDS - 1] * MOST_BOUNDS
+    (united,) = reported(header(), *lines).gates
+    assert (united.asked, united.completed) == (MOST_BOUNDS + 1, None)
+
+
+def test_a_blind_decision_is_not_the_nearest_of_all(reported):
+    """What it saw had gone stale: nothing was compared."""
+    stale = {"blind": "signal_stale", "reason": "signal_stale"}
+    run = reported(header(), dual(1, 0.95, 16), {**dual(2, 0.95, 60), **stale})
+    assert (run.together.n, run.together.of) == (0, 1)
+    assert run.joint.values == {"kv_pressure": 0.95, "queue_depth": 16}
+    assert run.joint.distance == 0.5
+
+
 def test_a_derived_number_is_judged_where_it_was_asked(gates):
     """It stands in no line's signals, so nothing is completed."""
     found, _ = gates(

@@ -59,3 +59,18 @@ def test_names_of_another_run_are_not_offered(write):
     assert len(runs) == 2
     said = " ".join(runs["k3f9x2ab"].finding.says)
     assert "No raw metric is in the log." in said
+
+
+def test_why_another_run_lacked_a_signal_is_not_its_reason(write):
+    """Each run's own readings say why."""
+    odd = {"kv_pressure": {"value": None, "absent": "kv_pressure{} = 43"}}
+    path = write(
+        header(),
+        decision(1, why="no", **BLIND),
+        header(run="b", policy="other"),
+        reading(1, {}, run="b", signals=odd),
+        decision(2, run="b"),
+    )
+    said = {run.ids[0]: " ".join(run.finding.says) for run in report([path]).runs}
+    assert "kv_pressure{} = 43" in said["b"]
+    assert "43" not in said["k3f9x2ab"]

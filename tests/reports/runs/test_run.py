@@ -164,9 +164,29 @@ def test_a_reference_to_a_reading_that_is_not_there_is_counted(reported):
         kv(1, 0.5, reading=4),
         kv(2, 0.5, reading=5),
         kv(3, 0.5, reading=None),
+        kv(4, 0.5, reading=6),
     )
-    assert run.faults.dangling == 1
-    assert run.answers.offered == 3
+    assert run.faults.dangling == 2
+    assert run.answers.offered == 4
+
+
+def test_a_reading_of_another_process_is_another(reported):
+    """Each process numbers its own."""
+    lines = [
+        header(),
+        header(run="other"),
+        reading(4, {"a": 1}, run="other"),
+        kv(1, 0.5, reading=4),
+    ]
+    assert reported(*lines).faults.dangling == 1
+
+
+def test_a_decision_that_does_not_say_so_was_governed(reported):
+    """Absent and null are what the writer leaves out: the usual case."""
+    lines = [kv(1, 0.95), kv(2, 0.95, enforced=None), kv(3, 0.95, enforced=False)]
+    del lines[0]["enforced"]
+    answers = reported(header(), *lines).answers
+    assert (answers.enforced, answers.refused_enforced, answers.offered) == (2, 2, 3)
 
 
 def test_losses_are_added_up(reported):

@@ -122,7 +122,8 @@ def test_without_duckdb_the_extra_is_named(log, tmp_path):
         check=False,
     )
     assert ran.returncode == 2
-    assert ran.stderr == f"Error: this needs duckdb: {HOW_TO_GET}\n"
+    said = f"this needs duckdb, of the extra admitperf[reports]: {HOW_TO_GET}"
+    assert ran.stderr == f"Error: {said}\n"
 
 
 def test_a_query_that_fails_is_one_error_of_ours(store):
@@ -214,3 +215,14 @@ def test_a_full_disk_is_said(log, monkeypatch):
     monkeypatch.setattr("admitperf.reports.files.vet.clean", full)
     with pytest.raises(LogError, match="No space left on device"):
         report([log])
+
+
+def test_what_spills_goes_into_the_private_folder(store):
+    """And nothing comes from outside."""
+    settings = dict(store.rows("SELECT name, value FROM duckdb_settings()"))
+    private = {"temp_directory", "home_directory"}
+    assert {
+        name for name in private if settings[name].startswith(str(store.folder))
+    } == private
+    assert settings["autoinstall_known_extensions"] == "false"
+    assert settings["autoload_known_extensions"] == "false"
