@@ -58,8 +58,8 @@ def test_another_baseline_is_named(run, logs):
     shown = run("compare", "bound.jsonl", "wall.jsonl")
     assert shown.exit_code == 2
     assert shown.stderr == (
-        "Error: no arm refuses nothing by design: --baseline takes one of queue_bound,"
-        " kv_wall\n"
+        "Error: no arm refuses nothing by design: run no_admission as an arm, or name"
+        " one of queue_bound, kv_wall with --baseline\n"
     )
 
 

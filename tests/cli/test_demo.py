@@ -73,6 +73,31 @@ def test_it_ends_with_the_page_of_compare(shown, run, tmp_path):
     assert json.loads(told.stdout) == json.loads(run(*compare, "--json").stdout)
 
 
+def test_it_says_where_the_logs_are_and_what_to_run_next(shown, run):
+    """Before the page of compare, which stays what it is; the command works."""
+    ran, folder = shown
+    opening = " ".join(ran.stdout.partition("Experiment demo")[0].split())
+    count, _, command = opening.rpartition(" Next: ")
+    assert count.endswith(f"{folder / 'demo'}: 15 logs.")
+    tool, *arguments = shlex.split(command)
+    assert tool == "admitperf"
+    assert run(*arguments).exit_code == 0
+
+
+def test_each_repeat_has_traffic_of_its_own_and_one_repeat_is_told_as_one(shown, run):
+    """What is the same is the traffic of the policies, not of the repeats."""
+    ran, _ = shown
+    flat = " ".join(ran.stdout.split())
+    assert (
+        "Each of 5 repeats draws 498 requests of its own; the three policies meet the"
+        " same ones (seed 1)" in flat
+    )
+    flat = " ".join(run("demo", "--repeats", "1").stdout.split())
+    assert "The three policies meet the same 498 requests, once (seed 1)" in flat
+    assert "experiments/demo: 3 logs. Next: admitperf report experiments/demo" in flat
+    assert "1 repeats" not in flat
+
+
 def test_every_log_says_what_was_run(shown):
     """Simulated, the same plan in each repeat, and everything a reader must know."""
     _, folder = shown

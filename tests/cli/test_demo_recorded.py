@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.cli.conftest import is_plain
 
@@ -151,6 +152,18 @@ def test_a_chosen_policy_runs_alone(run):
         "rate_limit",
     ]
     assert told["runs"][0]["finding"]["word"] == "SHADOW"
+
+
+def test_json_is_the_document_of_report(run, root):
+    """All of it, as its schema has it."""
+    told = json.loads(run("demo", "--recorded", "--json").stdout)
+    schema = root / "docs" / "reference" / "report" / "report.schema.json"
+    jsonschema.validate(told, json.loads(schema.read_text(encoding="utf-8")))
+    alone = run("report", "admitperf-demo/queue_depth.jsonl", "--json").stdout
+    (items,) = [
+        one["items"] for one in told["runs"] if one["header"]["policy"] == "queue_depth"
+    ]
+    assert len(items) == len(json.loads(alone)["runs"][0]["items"]) > 0
 
 
 def test_a_policy_nobody_offers_is_one_clear_line(run):

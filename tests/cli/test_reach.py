@@ -39,9 +39,30 @@ def test_a_threshold_that_can_be_reached(run):
 
 def test_large_requests_are_told_apart(run):
     """What is reached only when nearly all are large is not reached."""
-    shown = run("reach", *FULL, "--tokens-p95", "6000")
-    assert "1.000, were every request a large one" in shown.stdout
-    assert "only when most requests are large ones" in " ".join(shown.stdout.split())
+    shown = run("reach", *FULL, "--tokens-p95", "9000")
+    flat = " ".join(shown.stdout.split())
+    assert "1.000, were every request a large one" in flat
+    # 30 large and 34 usual ones hold 343,712 tokens of 345,600; 31 and 33 350,544.
+    assert "only when at least 31 of the 64 slots hold a large request" in flat
+    told = json.loads(run("reach", *FULL, "--tokens-p95", "9000", "--json").stdout)
+    assert (told["large"]["slots"], told["describes_log"]) == (31, None)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A log of 30 requests, 12 at once and 1,200 tokens in the mean, at a pressure."""
+
+    def made(kv_pressure):
+        raw = {
+            "vllm:num_requests_running": 12.0,
+            "vllm:kv_cache_usage_perc": kv_pressure,
+        }
+        with load("kv_threshold")(log=tmp_path / "log.jsonl") as policy:
+            for n in range(30):
+                policy(raw, input_tokens=1000, max_output_tokens=0 if n % 3 else 600)
+        return str(tmp_path / "log.jsonl")
+
+    return made
 
 
 def test_json_has_the_numbers_and_where_they_are_from(run):
@@ -70,19 +91,49 @@ def test_a_saved_page_says_the_same(run, serve, vllm):
     assert "slots: 390 such requests would fit, 4 may run" in saved.stdout
 
 
-def test_a_log_gives_sizes_and_the_most_that_ran(run, tmp_path):
+def test_a_log_gives_sizes_and_the_most_that_ran(run, log):
     """A recorded run needs only the memory, when its engine did not say."""
-    raw = {"vllm:num_requests_running": 12.0, "vllm:kv_cache_usage_perc": 0.31}
-    with load("kv_threshold")(log=tmp_path / "log.jsonl") as policy:
-        for _ in range(30):
-            policy(raw, input_tokens=1000, max_output_tokens=200)
-    shown = run("reach", str(tmp_path / "log.jsonl"), "--kv-tokens", "48000")
+    shown = run("reach", log(0.25), "--kv-tokens", "48000")
     flat = " ".join(shown.stdout.split())
     assert "slots 12 requests (the most that ran)" in flat
-    assert "request 1200 tokens (p50 of 30 requests in the log)" in flat
-    assert "large request 1200 tokens (p95 of 30 requests in the log)" in flat
+    assert "request 1200 tokens (mean of 30 requests in the log)" in flat
+    assert "large request 1600 tokens (p95 of 30 requests in the log)" in flat
     assert "largest reachable 0.300 (14400 of 48000 tokens)" in flat
-    assert "KV pressure seen 0.31 (the largest seen)" in flat
+    assert "KV pressure seen 0.25 (the largest seen)" in flat
+
+
+def test_slots_that_were_only_observed_bear_no_claim_about_any_rate(run, log):
+    """The most that ran is a lower bound; a number that was given is not."""
+    path = log(0.25)
+    shown = " ".join(run("reach", path, "--kv-tokens", "48000").stdout.split())
+    assert "unless the engine may run more than 12 at once: more of them" in shown
+    assert "at any arrival rate" not in shown
+    given = ("--kv-tokens", "48000", "--max-num-seqs", "12")
+    shown = " ".join(run("reach", path, *given).stdout.split())
+    assert "cannot be reached by such requests, at any arrival rate" in shown
+    large = ("--kv-tokens", "48000", "--tokens-p95", "4000")
+    shown = " ".join(run("reach", path, *large).stdout.split())
+    assert "at least 11 of the 12 slots hold a large request at once, unless" in shown
+
+
+@pytest.mark.parametrize("kv_pressure", [0.3, 0.9779])
+def test_a_log_that_was_above_the_ceiling_is_not_contradicted(run, log, kv_pressure):
+    """What was seen counts: the arithmetic does not describe it, and claims nothing."""
+    arguments = ("reach", log(kv_pressure), "--kv-tokens", "48000")
+    shown = run(*arguments)
+    assert shown.exit_code == 0
+    assert is_plain(shown.stdout)
+    flat = " ".join(shown.stdout.split())
+    assert "sizes add up to 0.300 (14400 of 48000 tokens)" in flat
+    assert f"KV pressure seen {kv_pressure} (the largest seen)" in flat
+    assert "the arithmetic does not describe this log" in flat
+    for claim in ("can be reached", "cannot be", "reached only", "largest reachable"):
+        assert claim not in flat
+    told = json.loads(run(*arguments, "--json").stdout)
+    assert (told["describes_log"], told["reaches"]) == (False, None)
+    assert told["large"]["reaches"] is None
+    told = json.loads(run(*arguments, "--tokens-per-request", "4000", "--json").stdout)
+    assert (told["describes_log"], told["reaches"]) == (True, True)
 
 
 @pytest.mark.parametrize(

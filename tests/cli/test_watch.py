@@ -10,6 +10,7 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.cli.conftest import TOOL, is_plain
 from tests.scrape.server import http
@@ -90,7 +91,11 @@ def test_the_page_is_that_of_report(run, serve):
     watched = run("watch", serve(http(PAGE)).url, *BRIEF).stdout
     page = run("report", "trace.jsonl")
     assert page.exit_code == 0, page.stderr
-    assert watched.startswith(page.stdout)
+    summary, found, _ = watched.partition(page.stdout)
+    assert found
+    assert summary.startswith("Signals, over the samples\n")
+    assert "would have refused on 0 of 3 (0.0 %) of the samples" in summary
+    assert "at its nearest 0.4 away" in " ".join(summary.split())
 
 
 def test_without_the_reports_extra_a_short_summary_is_printed(run, serve, monkeypatch):
@@ -119,6 +124,23 @@ def test_json_holds_every_number(run, serve):
     assert by_name["queue_depth"]["gates"][0]["distance"] == 29
     assert by_name["rate_limit"]["judged"] is False
     assert told["signals"]["queue_depth"] == {"n": 3, "low": 3, "high": 3}
+
+
+def test_the_report_in_json_is_the_document_of_report(run, serve, root):
+    """All of it, as its schema has it."""
+    pytest.importorskip("duckdb")
+    shown = run("watch", serve(http(PAGE)).url, *BRIEF, "--json")
+    told = json.loads(shown.stdout)["report"]
+    schema = root / "docs" / "reference" / "report" / "report.schema.json"
+    jsonschema.validate(told, json.loads(schema.read_text(encoding="utf-8")))
+    assert told == json.loads(run("report", "trace.jsonl", "--json").stdout)
+
+
+def test_the_defaults_in_the_help_stand_without_brackets_of_their_own(run):
+    """As the others do."""
+    flat = " ".join(run("watch", "--help").stdout.split())
+    assert "[default: 1m]" in flat
+    assert "[default: 1s]" in flat
 
 
 def test_only_the_named_policies_are_run(run, serve):
@@ -193,10 +215,36 @@ def test_one_that_cannot_be_read_is_said_and_the_others_go_on(run, serve):
     good, bad = serve(http(PAGE)), serve(http(status="503 Busy"))
     shown = run("watch", good.url, bad.url, *BRIEF)
     assert shown.exit_code == 0
-    (line,) = shown.stderr.splitlines()
-    assert line.startswith(f"Warning: {bad.url}: 503")
-    assert line.endswith("; it is asked again each time")
+    assert is_plain(shown.stderr)
+    flat = " ".join(shown.stderr.split())
+    assert flat.startswith(f"Warning: {bad.url}: 503")
+    assert flat.endswith(". It is asked again each time.")
+    first = f"1 of 2 endpoints never answered: {bad.url}. The rest is without them."
+    assert " ".join(shown.stdout.split()).startswith(first)
     assert "failed scrapes 3 of 3 rounds; last:" in " ".join(shown.stdout.split())
+
+
+def test_a_warning_that_asks_is_wrapped_and_goes_on_in_a_new_sentence(run, serve):
+    """No `?;`, and at most 80 columns."""
+    good, away = serve(http(PAGE)), serve(http(PAGE))
+    away.close()
+    shown = run("watch", good.url, away.url, *BRIEF)
+    assert is_plain(shown.stderr)
+    flat = " ".join(shown.stderr.split())
+    assert flat.endswith("is this its port? It is asked again each time.")
+
+
+def test_one_that_answered_once_is_not_said_to_be_silent(run, serve):
+    """Failures are counted at the end; that it never answered would be wrong."""
+    answers = []
+
+    def answer(_):
+        answers.append(1)
+        return http(PAGE) if len(answers) < 3 else http(status="500 Gone")
+
+    shown = run("watch", serve(http(PAGE)).url, serve(answer).url, *BRIEF)
+    assert "failed scrapes" in shown.stdout
+    assert "never answered" not in shown.stdout
 
 
 # ------------------------------------------------------ nothing to watch: s-met-09, -10

@@ -19,6 +19,7 @@ from admitperf import Policy, Reading
 from admitperf.core import archive
 from admitperf.core import log as log_module
 from admitperf.core.signals import QUEUE_DEPTH
+from admitperf.testing import FakeClock
 
 MANY = {f"metric_{i}": float(i) for i in range(40)} | {"queue_depth": 3.0}
 
@@ -515,3 +516,17 @@ def test_flush_and_close_come_back_in_time_from_a_disk_that_takes_nothing(tmp_pa
     process = child(code, pipe, wait=False)
     told, _ = process.communicate(timeout=60)
     assert 0.4 < float(told) < 30
+
+
+def test_a_writer_that_was_held_up_is_no_step_of_the_clock(tmp_path):
+    """A run line's wall clock is that of its own moment, however late it is written."""
+    path, clock = tmp_path / "run.jsonl", FakeClock(wall_s=1_700_000_000.0)
+    with Wall(log=path, clock=clock) as policy:
+        policy({})
+        clock.advance(90.0)
+        policy.flush()
+        policy({})
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    headers = [line for line in lines if line["k"] == "run"]
+    assert headers
+    assert {one["wall_us"] - one["t_us"] for one in headers} == {0}

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from admitperf.lab.fault import LabError
-from admitperf.lab.reach import Shape, reach
+from admitperf.lab.reach import Shape, large_slots, reach
 
 SURVEY = Shape(384_000, 64, 2168, 0.9)
 """One A100-40GB with Qwen2.5-7B, as in the brief."""
@@ -30,6 +30,36 @@ def test_the_survey_threshold_cannot_be_reached():
     assert found.held_tokens == 138_752
     assert found.smallest_tokens == 5400
     assert (found.binds, found.fits, found.reaches) == ("slots", 177, False)
+
+
+@pytest.mark.parametrize(
+    ("large_tokens", "slots"), [(9000, 31), (5400, 64), (5399, None), (2168, None)]
+)
+def test_how_many_slots_must_be_large(large_tokens, slots):
+    """31 x 9,000 and 33 x 2,168 tokens hold 0.9 of the memory; one less do not."""
+    assert large_slots(SURVEY, large_tokens) == slots
+    assert large_slots(replace(SURVEY, threshold=0.3), large_tokens) == 0
+
+
+@given(SHAPES, st.integers(1, 10**5))
+def test_so_many_large_ones_reach_it_and_one_less_does_not(shape, large_tokens):
+    """Held against adding up."""
+    assume(max(shape.tokens_per_request, large_tokens) + 128 <= shape.kv_tokens)
+    slots = large_slots(shape, large_tokens)
+
+    def enough(large):
+        usual, more = (
+            -(-one // shape.block_tokens) * shape.block_tokens
+            for one in (shape.tokens_per_request, large_tokens)
+        )
+        held = large * more + (shape.max_num_seqs - large) * usual
+        return held >= Fraction(str(shape.threshold)) * shape.kv_tokens
+
+    if slots is None:
+        assert not enough(shape.max_num_seqs)
+    else:
+        assert enough(slots)
+        assert slots == 0 or not enough(slots - 1)
 
 
 def test_memory_binds_first_when_requests_are_long():

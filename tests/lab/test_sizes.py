@@ -88,7 +88,7 @@ def test_a_log_says_sizes_and_the_most_that_ran(log):
     assert told(found) == {
         "running": 6, "kv_pressure": 0.25, "tokens_per_request": 120, "tokens_p95": 120
     }  # fmt: skip
-    assert found["tokens_per_request"].origin == "p50 of 25 requests in the log"
+    assert found["tokens_per_request"].origin == "mean of 25 requests in the log"
 
 
 def test_without_outcomes_the_most_that_may_come_counts(log):

@@ -59,13 +59,15 @@ def test_rounds_stay_on_their_times(serve):
     """Each is due at the start plus its number of intervals: no drift from the work."""
     server = serve(http(PAGE))
     asked = []
-    for made in watcher(server, interval_s=0.2).rounds(4):
-        asked.append(made.taken_ns)
+    for made in watcher(server, interval_s=0.2).rounds(6):
+        asked.append((made.number, made.taken_ns))
         threading.Event().wait(0.12)
-    gaps = [(later - asked[0]) / 1e9 for later in asked]
-    # Late is possible on a busy machine, early is not, and lateness does not add up.
-    for slot, gap in enumerate(gaps):
-        assert gap >= slot * 0.2 - 0.05
+    (_, began_ns), *later = asked
+    late_s = [(at_ns - began_ns) / 1e9 - number * 0.2 for number, at_ns in later]
+    # Late is possible on a busy machine, early is not. Lateness does not add up: a
+    # schedule that begins anew after each round would be 0.12 s later every time.
+    assert min(late_s) > -0.05
+    assert min(late_s[-2:]) < 0.3
 
 
 def test_a_consumer_that_is_late_misses_rounds_and_they_are_counted(serve):

@@ -4,6 +4,7 @@ A KV threshold that was picked without the SLO shortens the tail and lowers good
 bound on the queue that follows from the SLO shortens it and raises goodput.
 """
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ class Demo:
         requests: in each run.
         repeats: runs of each policy.
         seed: of all of it.
+        folder: where the logs are, in `demo/<policy>/r<n>.jsonl`.
     """
 
     measured: Calibration
@@ -65,6 +67,7 @@ class Demo:
     requests: int
     repeats: int
     seed: int
+    folder: Path
 
     def opening(self) -> Iterator[str]:
         """What was done before the comparison, in paragraphs."""
@@ -72,11 +75,24 @@ class Demo:
         yield self._told_bound()
         yield self._told_calm()
         yield (
-            f"Each policy met the same {self.requests} requests in each of"
-            f" {self.repeats} repeats (seed {self.seed}): {number(scene.CALM)}x of"
+            f"{self._told_repeats()} (seed {self.seed}): {number(scene.CALM)}x of"
             f" capacity, with {number(scene.PEAK)}x for"
             f" {number(scene.BURST_S)} s. Who is refused does not"
             " come again."
+        )
+        yield (
+            f"{self.folder / EXPERIMENT}: {self.repeats * len(POLICIES)} logs. Next:"
+            " admitperf report"
+            f" {shlex.quote(str(self.folder / EXPERIMENT / POLICIES[-1] / 'r1.jsonl'))}"
+        )
+
+    def _told_repeats(self) -> str:
+        n = self.requests
+        if self.repeats == 1:
+            return f"The three policies meet the same {n} requests, once"
+        return (
+            f"Each of {self.repeats} repeats draws {n} requests of its own; the three"
+            " policies meet the same ones"
         )
 
     def _told_engine(self) -> Iterator[str]:
@@ -144,7 +160,7 @@ def run_demo(folder: Path, repeats: int, seed: int, told: Told) -> Demo:
     for done, (n, name) in enumerate(arms):
         told(f"{name} r{n}", done, len(arms))
         _run(name, top / name / f"r{n}.jsonl", plans[n - 1], measured, seed)
-    return Demo(measured, calm, len(plans[0]), repeats, seed)
+    return Demo(measured, calm, len(plans[0]), repeats, seed, folder)
 
 
 def _run(

@@ -127,11 +127,12 @@ def _progress(what: str, done: int, of: int) -> None:
 def _recorded(options: _Options) -> None:
     from admitperf.bench.recorded import FOLDER, POLICIES, run_recorded
     from admitperf.reports.pages import render
+    from admitperf.reports.pages.document import document
 
     names = options["names"] or POLICIES
     demo = run_recorded(names, Path(options["folder"] or FOLDER))
     if options["as_json"]:
-        click.echo(json.dumps(demo.report.to_dict(), indent=2, allow_nan=False))
+        click.echo(json.dumps(document(demo.report), indent=2, allow_nan=False))
         return
     _paragraphs(demo.opening())
     click.echo(render.text(demo.report))

@@ -1,29 +1,38 @@
 """`admitperf experiments`."""
 
 import json
+import sys
 
 import click
 
 from admitperf.cli.reading import end_unread, say_when_waiting
 from admitperf.core.errors import LogError
 
+_FAILED = 1
+
 
 @click.command()
 @click.argument("root", metavar="[ROOT]", default="experiments")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 @click.option(
+    "--check", "checking", is_flag=True, help="Exit 1 when anything is missing."
+)
+@click.option(
     "--memory-limit",
     metavar="SIZE",
     help="Most memory to read with, such as 2GB; what is more goes to disk.",
 )
-def command(root: str, *, as_json: bool, memory_limit: str | None) -> None:
+def command(
+    root: str, *, as_json: bool, checking: bool, memory_limit: str | None
+) -> None:
     """List the experiments under ROOT, and what is missing in them.
 
     For each: its arms, how many repeats each has, their findings, the range of their
     goodput over offered, and what a comparison would lack. Runs are grouped by what
     their headers say, wherever the files are. ROOT is experiments unless it is given.
 
-    Exit code 2 when a log could not be read; the others are listed all the same.
+    Exit code 1 when --check finds something missing, 2 when a log could not be read;
+    the others are listed all the same.
     """
     from admitperf.reports.comparison.experiments import document, listed, text
     from admitperf.reports.report import report
@@ -41,3 +50,6 @@ def command(root: str, *, as_json: bool, memory_limit: str | None) -> None:
     else:
         click.echo(text(found, made.files), nl=False)
     end_unread(made.files.unread)
+    if checking and not all(one.complete for one in found):
+        click.echo("check failed: something is missing, as listed", err=True)
+        sys.exit(_FAILED)

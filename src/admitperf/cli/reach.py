@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from admitperf.lab.reach import Reach, Shape
     from admitperf.lab.sizes import Sizes
 
+    _Large = tuple[Reach, int | None]  # and the slots that must hold one
+
 SCHEMA = 1
 _COLUMN = 22
 _NEEDED = {
@@ -33,6 +35,7 @@ _NAMES = {
 }
 _UNITS = {"max_num_seqs": "requests"}
 _OPTION = "option"
+_OBSERVED = "the most that ran"
 
 
 @click.command()
@@ -40,7 +43,7 @@ _OPTION = "option"
 @click.option("--kv-tokens", type=int, help="Tokens the KV memory of one engine holds.")
 @click.option("--max-num-seqs", type=int, help="Requests one engine runs at once.")
 @click.option(
-    "--tokens-per-request", type=float, help="Input and output of a usual request."
+    "--tokens-per-request", type=float, help="Input and output of a request, mean."
 )
 @click.option("--tokens-p95", type=float, help="The same of a large one.")
 @click.option("--block-tokens", type=int, help="Tokens in a block of KV memory.")
@@ -76,7 +79,8 @@ def command(
     The numbers come from the options; what they leave open comes from an engine's
     page (a URL or a saved PAGE) or from a LOG: the memory from what the engine says of
     itself, the size of a request from those it served. Engines do not say how many
-    requests they run at once, so a LOG gives the most that ran.
+    requests they run at once, so a LOG gives the most that ran, and no claim is made
+    when the KV pressure in it was at or above what its sizes add up to.
     """
     from admitperf.lab.reach import Shape, reach
 
@@ -117,7 +121,7 @@ def _known(
         if value is not None:
             known[name] = Known(value, _OPTION)
     if "max_num_seqs" not in known and known.get("running", Known(0, "")).value:
-        known["max_num_seqs"] = Known(known["running"].value, "the most that ran")
+        known["max_num_seqs"] = Known(known["running"].value, _OBSERVED)
     missing = [option for name, option in _NEEDED.items() if name not in known]
     if missing:
         where_from = "and no URL, PAGE or LOG to take it from"
@@ -144,14 +148,24 @@ def _read(source: str, where: tuple[str | None, str | None]) -> "Sizes":
     return from_page(target.read().page)
 
 
-def _large(shape: "Shape", known: "Sizes") -> "Reach | None":
+def _large(shape: "Shape", known: "Sizes") -> "_Large | None":
     from dataclasses import replace
 
-    from admitperf.lab.reach import reach
+    from admitperf.lab.reach import large_slots, reach
 
     if "tokens_p95" not in known:
         return None
-    return reach(replace(shape, tokens_per_request=known["tokens_p95"].value))
+    tokens = known["tokens_p95"].value
+    found = reach(replace(shape, tokens_per_request=tokens))
+    return found, large_slots(shape, tokens)
+
+
+def _describes(known: "Sizes", found: "Reach") -> bool | None:
+    """Whether the log stays below the ceiling; None = no KV pressure was seen."""
+    if "kv_pressure" not in known:
+        return None
+    seen = known["kv_pressure"].value
+    return found.reachable_fraction >= 1 or seen < found.reachable_fraction
 
 
 def _document(
@@ -159,8 +173,13 @@ def _document(
     known: "Sizes",
     shape: "Shape",
     found: "Reach",
-    large: "Reach | None",
+    large: "_Large | None",
 ) -> dict[str, Any]:
+    describes = _describes(known, found)
+    no_claim = {"reaches": None} if describes is False else {}
+    told = None
+    if large is not None:
+        told = {**large[0].to_dict(), "slots": large[1], **no_claim}
     return {
         "schema": SCHEMA,
         "source": source,
@@ -170,12 +189,14 @@ def _document(
         },
         "threshold": shape.threshold,
         **found.to_dict(),
-        "large": large.to_dict() if large else None,
+        **no_claim,
+        "describes_log": describes,
+        "large": told,
     }
 
 
 def _text(
-    known: "Sizes", shape: "Shape", found: "Reach", large: "Reach | None"
+    known: "Sizes", shape: "Shape", found: "Reach", large: "_Large | None"
 ) -> Iterator[str]:
     for name, title in _NAMES.items():
         if name in known:
@@ -185,19 +206,45 @@ def _text(
             yield from row(title, told, 0, _COLUMN)
     yield from row("threshold", number(shape.threshold), 0, _COLUMN)
     yield ""
-    held = f"{found.held_tokens} of {shape.kv_tokens} tokens"
-    reachable = f"{found.reachable_fraction:.3f} ({held})"
-    yield from row("largest reachable", reachable, 0, _COLUMN)
+    if _describes(known, found) is False:
+        yield from _not_described(known, shape, found)
+        return
+    yield from row("largest reachable", _reachable(shape, found), 0, _COLUMN)
     yield from row("binds first", _binds(shape, found), 0, _COLUMN)
     yield from row(f"to reach {number(shape.threshold)}", _smallest(found), 0, _COLUMN)
     if large is not None:
-        told = f"{large.reachable_fraction:.3f}, were every request a large one"
+        told = f"{large[0].reachable_fraction:.3f}, were every request a large one"
         yield from row("large requests", told, 0, _COLUMN)
+    yield from _seen(known)
+    yield ""
+    yield from wrapped(_verdict(known, shape, found, large))
+
+
+def _not_described(known: "Sizes", shape: "Shape", found: "Reach") -> Iterator[str]:
+    """A log that was at or above the ceiling refutes it: nothing is claimed."""
+    yield from row("sizes add up to", _reachable(shape, found), 0, _COLUMN)
+    yield from _seen(known)
+    yield ""
+    more = ""
+    if known["max_num_seqs"].origin == _OBSERVED:
+        more = f", or more than {shape.max_num_seqs} may run at once"
+    yield from wrapped(
+        "KV pressure was seen at or above what these sizes add up to, so the"
+        " arithmetic does not describe this log, and nothing is claimed about a"
+        f" threshold of {number(shape.threshold)}. Sizes are mixed, or others than the"
+        f" requests in the log held memory{more}."
+    )
+
+
+def _reachable(shape: "Shape", found: "Reach") -> str:
+    held = f"{found.held_tokens} of {shape.kv_tokens} tokens"
+    return f"{found.reachable_fraction:.3f} ({held})"
+
+
+def _seen(known: "Sizes") -> Iterator[str]:
     if "kv_pressure" in known:
         told = f"{number(known['kv_pressure'].value)} ({known['kv_pressure'].origin})"
         yield from row("KV pressure seen", told, 0, _COLUMN)
-    yield ""
-    yield from wrapped(_verdict(shape, found, large))
 
 
 def _binds(shape: "Shape", found: "Reach") -> str:
@@ -215,17 +262,26 @@ def _smallest(found: "Reach") -> str:
     return f"requests of {found.smallest_tokens} tokens, in all slots"
 
 
-def _verdict(shape: "Shape", found: "Reach", large: "Reach | None") -> str:
+def _verdict(
+    known: "Sizes", shape: "Shape", found: "Reach", large: "_Large | None"
+) -> str:
     bound = f"A threshold of {number(shape.threshold)}"
     if found.reaches:
         return (
             f"{bound} can be reached: when that many run at once and each is near its"
             " end. What requests share in a prefix cache counts once and lowers it."
         )
-    if large is not None and large.reaches:
-        return f"{bound} is reached only when most requests are large ones."
+    observed = known["max_num_seqs"].origin == _OBSERVED
+    unless = f"unless the engine may run more than {shape.max_num_seqs} at once"
+    if large is not None and large[1] is not None:
+        said = (
+            f"{bound} is reached only when at least {large[1]} of the"
+            f" {plural(shape.max_num_seqs, 'slot')} hold a large request at once"
+        )
+        return f"{said}, {unless}." if observed else f"{said}."
+    when = unless if observed else "at any arrival rate"
     return (
-        f"{bound} cannot be reached by such requests, at any arrival rate: more of them"
+        f"{bound} cannot be reached by such requests, {when}: more of them"
         " wait in the queue, which is the signal to bound. Longer requests, more slots"
         " or less memory change that."
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from admitperf.cli.duration import Duration, spoken
+from admitperf.cli.layout import wrapped
 from admitperf.cli.reading import UnreadableInput
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.wording import plural, printable
@@ -41,16 +42,14 @@ _WIDTH = 79
     "for_s",
     type=Duration(0.001, _LONGEST_S),
     default=_DEFAULT_FOR_S,
-    show_default="1m",
-    help="How long, such as 90s, 5m or 1h30m.",
+    help="How long, such as 90s, 5m or 1h30m.  [default: 1m]",
 )
 @click.option(
     "--interval",
     "interval_s",
     type=Duration(0.05, 3600),
     default=1.0,
-    show_default="1s",
-    help="From one sample to the next.",
+    help="From one sample to the next.  [default: 1s]",
 )
 @click.option(
     "-o",
@@ -104,9 +103,9 @@ def command(  # noqa: PLR0913  one argument an option
     to a trace. Several replicas make one pool; a GPU exporter may stand among them. No
     request is touched and nothing is governed.
 
-    At the end every installed policy runs over the samples, at its defaults, and the
-    page of `admitperf report` says which signals moved, and in what share of the
-    samples each policy would have fired. SIGINT (Ctrl-C), SIGTERM and SIGHUP end the
+    At the end every installed policy runs over the samples, at its defaults. A summary
+    says which signals moved, and on how many samples each policy would have fired; the
+    page of `admitperf report` follows. SIGINT (Ctrl-C), SIGTERM and SIGHUP end the
     watch early in the same way.
 
     Exit code 2 when no URL can be read, or FILE cannot be written.
@@ -180,13 +179,18 @@ def _ended_by_signals(watch: "Watch") -> Iterator[None]:
 def _begin(watch: "Watch") -> None:
     """Asks every engine once: when none answers there is nothing to wait for."""
     faults = watch.first()
+    ended = len(faults) == len(watch.names)
     for fault in faults:
-        ended = len(faults) == len(watch.names)
-        word = "Error" if ended else "Warning"
-        more = "" if ended else "; it is asked again each time"
-        click.echo(f"{word}: {printable(str(fault))}{more}", err=True)
-    if len(faults) == len(watch.names):
+        said = printable(str(fault))
+        lines = [f"Error: {said}"] if ended else wrapped(f"Warning: {_again(said)}")
+        click.echo("\n".join(lines), err=True)
+    if ended:
         sys.exit(_UNREAD)
+
+
+def _again(said: str) -> str:
+    end = "" if said.endswith(("?", ".", "!")) else "."
+    return f"{said}{end} It is asked again each time."
 
 
 def _sample(watch: "Watch") -> None:
@@ -254,7 +258,7 @@ def _in_the_foreground() -> bool:
 
 def _end(watch: "Watch", judged: "Sequence[Judged]", *, as_json: bool) -> None:
     """The report; exit code 2 when there is nothing to report on, or no trace."""
-    from admitperf.cli.watched import closing, summary
+    from admitperf.cli.watched import closing, summary, unseen
     from admitperf.core.record import strict
 
     if not watch.counts.samples:
@@ -263,16 +267,28 @@ def _end(watch: "Watch", judged: "Sequence[Judged]", *, as_json: bool) -> None:
     page = None if watch.fault else _page(watch.plan.path)
     if as_json:
         told = {"schema": SCHEMA, **watch.to_dict(judged)}
-        told["report"] = page.to_dict() if page else None
+        told["report"] = _document(page) if page else None
         click.echo(json.dumps(strict(told), indent=2, allow_nan=False))
     else:
-        from admitperf.reports.pages import render
-
-        shown = render.text(page) if page else "\n".join(summary(watch, judged)) + "\n"
-        click.echo(shown, nl=False)
+        for line in (*unseen(watch), *summary(watch, judged), ""):
+            click.echo(line)
+        if page:
+            _show(page)
         click.echo("\n".join(closing(watch, judged, reported=page is not None)))
     if watch.fault:
         sys.exit(_UNREAD)
+
+
+def _document(page: "Report") -> dict[str, object]:
+    from admitperf.reports.pages.document import document
+
+    return document(page)
+
+
+def _show(page: "Report") -> None:
+    from admitperf.reports.pages import render
+
+    click.echo(render.text(page), nl=False)
 
 
 def _page(path: str) -> "Report | None":

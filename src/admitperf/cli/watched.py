@@ -10,6 +10,21 @@ from admitperf.reports.wording import number, plural, printable, share
 _COLUMN = 22
 
 
+def unseen(watch: Watch) -> Iterator[str]:
+    """The endpoints that never answered, first of all; nothing when each did."""
+    counts = watch.counts
+    silent = [
+        name
+        for name, n in counts.failed.items()
+        if n + counts.skipped.get(name, 0) >= counts.rounds
+    ]
+    if silent:
+        of = f"{len(silent)} of {plural(len(watch.plan.endpoints), 'endpoint')}"
+        said = f"{of} never answered: {', '.join(silent)}. The rest is without them."
+        yield from wrapped(said)
+        yield ""
+
+
 def summary(watch: Watch, judged: Sequence[Judged]) -> Iterator[str]:
     """Which signals moved, and how each policy would have done."""
     yield "Signals, over the samples"

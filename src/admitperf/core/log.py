@@ -323,9 +323,16 @@ class Log:
             )
 
     def _begin(self, t_us: str, out: list[str]) -> None:
-        """The header, at the time of the line that follows: time never goes back."""
+        """The header, at the time of the line that follows: time never goes back.
+
+        Its wall clock is that of the same moment, not of this one: a writer that was
+        held up would look like a clock that was stepped.
+        """
+        clock = self._clock
+        log_us = clock.monotonic_ns() // 1000 + self._epoch_us
+        ahead_us = clock.wall_ns() // 1000 - log_us
         try:
-            out.append(self._header(int(t_us), self._clock.wall_ns() // 1000))
+            out.append(self._header(int(t_us), int(t_us) + ahead_us))
         except Exception as error:  # noqa: BLE001  the lines must be written all the same
             say(f"log {self.path} has no run line: {in_words(error)}")
         self._archive.begin()

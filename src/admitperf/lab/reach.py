@@ -6,7 +6,7 @@ take less KV memory than there is, the slots bind first, KV pressure has a ceili
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -86,7 +86,7 @@ def reach(shape: Shape) -> Reach:
     if faults:
         raise LabError("; ".join(faults))
     block, kv, slots = shape.block_tokens, shape.kv_tokens, shape.max_num_seqs
-    each = math.ceil(Fraction(str(shape.tokens_per_request)) / block) * block
+    each = _held(shape.tokens_per_request, block)
     if each > kv:
         one = f"one request of {shape.tokens_per_request:g} tokens"
         raise LabError(f"{one} does not fit into {kv} tokens of KV memory")
@@ -101,6 +101,39 @@ def reach(shape: Shape) -> Reach:
         smallest_tokens=_smallest(threshold * kv / slots, block, kv),
         reaches=whole >= threshold,
     )
+
+
+def large_slots(shape: Shape, large_tokens: float) -> int | None:
+    """How many slots must hold a large request to reach the threshold.
+
+    The other slots hold usual ones.
+
+    Args:
+        shape: the engine, and the usual request.
+        large_tokens: input and output of a large one, at its end.
+
+    Returns:
+        0 when usual ones do; None when not even large ones in all slots do.
+
+    Raises:
+        LabError: the shape makes no sense, or one request does not fit.
+    """
+    usual, large = reach(shape), reach(replace(shape, tokens_per_request=large_tokens))
+    if usual.reaches:
+        return 0
+    if not large.reaches:
+        return None
+    few, many = (
+        _held(tokens, shape.block_tokens)
+        for tokens in (shape.tokens_per_request, large_tokens)
+    )
+    wanted = Fraction(str(shape.threshold)) * shape.kv_tokens
+    return math.ceil((wanted - shape.max_num_seqs * few) / (many - few))
+
+
+def _held(tokens: float, block: int) -> int:
+    """What one request holds at its end, in whole blocks."""
+    return math.ceil(Fraction(str(tokens)) / block) * block
 
 
 def _smallest(share: Fraction, block: int, kv: int) -> int | None:

@@ -2,8 +2,9 @@
 
 import gzip
 import json
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,13 +152,7 @@ class _Seen:
             found["kv_tokens"] = Known(min(self._capacity), "the log's smallest")
         for name, value in self._high.items():
             found[name] = Known(value, "the largest seen")
-        spread = Spread.of(self._requests())
-        if spread.p50 is not None:
-            n = f"of {plural(spread.n, 'request')} in the log"
-            found["tokens_per_request"] = Known(spread.p50, f"p50 {n}")
-            if spread.p95 is not None:
-                found["tokens_p95"] = Known(spread.p95, f"p95 {n}")
-        return found
+        return found | _of_requests(list(self._requests()))
 
     def _requests(self) -> Iterator[float]:
         """Tokens of each request: what came out where that is known, else the most."""
@@ -165,6 +160,17 @@ class _Seen:
             out = self._got.get(key, most)
             if out is not None:
                 yield asked + out
+
+
+def _of_requests(tokens: Sequence[float]) -> Sizes:
+    """The mean, since requests of mixed sizes hold together what their mean says."""
+    if not tokens:
+        return {}
+    n = f"of {plural(len(tokens), 'request')} in the log"
+    mean = math.fsum(tokens) / len(tokens)
+    found = {"tokens_per_request": Known(mean, f"mean {n}")}
+    p95 = Spread.of(tokens).p95
+    return found if p95 is None else {**found, "tokens_p95": Known(p95, f"p95 {n}")}
 
 
 def _mean_tokens(series: Series) -> Sizes:

@@ -24,7 +24,7 @@ from admitperf.reports.runs.log import Files, Log, opened
 from admitperf.reports.runs.movement import Movement, movements
 from admitperf.reports.runs.repair import Repair
 from admitperf.reports.runs.run import Basis, Run, runs
-from admitperf.reports.runs.run_notices import notices, odd, sizes
+from admitperf.reports.runs.run_notices import notices, odd, sizes, unwhole
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.runs.undated import drop_times
 from admitperf.reports.runs.warmup import Cut, Warmup
@@ -237,7 +237,10 @@ class _Asked:
             faults=faults(run, self.recorded[number], said, paid, repeated),
             load=load,
             warmup=warmup,
-            notices=notices(number, self.odd, store, load, paid),
+            notices=(
+                *unwhole(run.paths, self.log.files.cut, repeated),
+                *notices(number, self.odd, store, load, paid),
+            ),
             basis=run.basis,
             paths=run.paths,
         )

@@ -10,7 +10,8 @@ from admitperf.reports.comparison.arms import Arm, Experiment, experiments, name
 from admitperf.reports.comparison.design import FEWEST_ASKED
 from admitperf.reports.pages import stated
 from admitperf.reports.pages.columns import aligned
-from admitperf.reports.pages.comparison_page import SIMULATED, files_read, titled
+from admitperf.reports.pages.comparison_page import files_read, titled
+from admitperf.reports.pages.headline import SIMULATED
 from admitperf.reports.pages.layout import row
 from admitperf.reports.quantile import nearest_rank
 from admitperf.reports.report import RunReport
@@ -74,6 +75,11 @@ class ListedExperiment:
     simulated: bool
     arms: tuple[ListedArm, ...]
     missing: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether a comparison would lack nothing, and the runs name an experiment."""
+        return self.name is not None and not self.missing
 
 
 def listed(runs: Iterable[RunReport]) -> tuple[ListedExperiment, ...]:

@@ -83,6 +83,11 @@ def against(
         chosen = [arm for arm in found if arm.label == baseline]
         chosen = chosen or [arm for arm in found if arm.policy == baseline]
     labels = ", ".join(arm.label for arm in found)
+    if not chosen and baseline is None:
+        raise ArmsError(
+            "no arm refuses nothing by design: run no_admission as an arm, or name one"
+            f" of {labels} with --baseline"
+        )
     if len(chosen) != 1:
         raise ArmsError(f"{_which(chosen, baseline)}: --baseline takes one of {labels}")
     others = tuple(arm for arm in found if arm is not chosen[0])
@@ -119,6 +124,4 @@ def _which(chosen: Sequence[Arm], baseline: str | None) -> str:
     if baseline is not None:
         many = "several arms are" if chosen else "no arm is"
         return f"{many} called {printable(baseline)}"
-    if chosen:
-        return f"{len(chosen)} arms refuse nothing by design"
-    return "no arm refuses nothing by design"
+    return f"{len(chosen)} arms refuse nothing by design"

@@ -193,6 +193,9 @@ def _outputs(run: RunReport) -> _Answered:
 def _lines(files: Files) -> Check:
     unusable = sum(files.unusable.values())
     name = "lines used"
+    if files.cut:
+        ends = "; ".join(f"{path} ends early: {why}" for path, why in files.cut.items())
+        return Check(name, NO, printable(f"{ends}."))
     if not unusable:
         return Check(name, OK, f"{files.lines} of {files.lines} lines were used.")
     said = f"{share(unusable, files.lines)} lines could not be used"

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from admitperf.reports.comparison.comparison import Comparison, Side
 from admitperf.reports.pages.checks import OK
 from admitperf.reports.pages.difference_page import difference, signed, written
-from admitperf.reports.pages.headline import parameters
+from admitperf.reports.pages.headline import SIMULATED, parameters
 from admitperf.reports.pages.layout import WIDTH, row, wrapped
 from admitperf.reports.pages.repeats_page import arms, goodputs, repeats
 from admitperf.reports.runs.log import Files
 from admitperf.reports.wording import plural, printable
 
-SIMULATED = "the outcomes come from a simulated engine, not from hardware."
 _MEANING = {
     "better": "goodput rose",
     "worse": "goodput fell",

@@ -36,6 +36,7 @@ def headline(run: RunReport) -> Iterator[str]:
 
 # ------------------------------------------------------------------------ found
 
+SIMULATED = "the outcomes come from a simulated engine, not from hardware."
 _MEANS = {
     "LIVE": "it refused something.",
     "BASELINE": "it refuses nothing by design.",
@@ -47,6 +48,8 @@ def _found(run: RunReport) -> Iterator[tuple[str, str]]:
     yield "finding", f"{run.finding.word}: {_means(run)}"
     yield _refused(run)
     yield "goodput", goodput(run)
+    if stated.simulated(run):
+        yield "SIMULATED", SIMULATED
     for notice in run.notices:
         yield "notice", printable(notice)
 
@@ -66,7 +69,7 @@ def _refused(run: RunReport) -> tuple[str, str]:
     if run.basis == "samples":
         return "would fire", f"on {part} samples"
     away = answers.turned_away
-    turned = f"{plural(away, 'caller')} turned away" if away else "nobody turned away"
+    turned = f"{away} turned away" if away else "nobody turned away"
     label = "would refuse" if run.finding.word == "SHADOW" else "refused"
     return label, f"{part} attempts, {turned}"
 

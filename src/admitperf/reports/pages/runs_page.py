@@ -12,10 +12,20 @@ from admitperf.reports.wording import NOT_KNOWN, number, plural, printable
 def overview(runs: Sequence[RunReport]) -> Iterator[str]:
     """All runs in a line each, for who has many."""
     yield f"{len(runs)} runs"
-    yield table("policy and run", ("finding", "refused", "offered", "goodput"))
+    yield table("policy and run", ("finding", _fired(runs), _asked(runs), "goodput"))
     for run in runs:
         yield from named(_named_run(run), _run_cells(run))
     yield ""
+
+
+def _fired(runs: Sequence[RunReport]) -> str:
+    """What its refusals were: where nothing was enforced, none was turned away."""
+    shadow = all(run.finding.word in ("SHADOW", "BASELINE") for run in runs)
+    return "would" if shadow else "refused"
+
+
+def _asked(runs: Sequence[RunReport]) -> str:
+    return "samples" if all(run.basis == "samples" for run in runs) else "offered"
 
 
 def _named_run(run: RunReport) -> str:

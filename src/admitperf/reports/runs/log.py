@@ -36,6 +36,7 @@ class Files:
         unusable: lines that could not be used, by why.
         first: the first of them, as `path:line why`.
         notices: what was passed over without losing a record.
+        cut: by path, why reading it ended before it did.
     """
 
     paths: list[str] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Files:
     unusable: dict[str, int] = field(default_factory=dict)
     first: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    cut: dict[str, str] = field(default_factory=dict)
 
     def blame(self, path: str, cleaned: vet.Cleaned) -> None:
         """Counts the lines of a file that cannot be used."""
@@ -174,6 +176,8 @@ class _Reader:
         self.files.lines += cleaned.lines - cleaned.used
         self.files.blame(source.path, cleaned)
         self.files.notices += cleaned.notices
+        if cleaned.cut:
+            self.files.cut[source.path] = cleaned.cut
         self.looked.add(self._look_at_copy(number))
 
     def _look_at_copy(self, number: int) -> Looked:

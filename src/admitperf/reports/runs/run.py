@@ -54,8 +54,9 @@ class _Process:
     files: set[int] = field(default_factory=set)
 
     @property
-    def order(self) -> tuple[int, str]:
-        return self.began_us, self.id
+    def order(self) -> tuple[int, str, str]:
+        """When it began, then its policy's name, since ids are random."""
+        return self.began_us, (self.header or {}).get("policy", ""), self.id
 
     @property
     def identity(self) -> str:
@@ -78,7 +79,7 @@ def runs(log: Log) -> list[Run]:
         groups.setdefault(process.identity, []).append(process)
     ordered = sorted(
         (sorted(group, key=lambda one: one.order) for group in groups.values()),
-        key=lambda group: (group[0].began_us, [one.id for one in group]),
+        key=lambda group: [one.order for one in group],
     )
     _number(log.store, ordered)
     return [_run(log, number, group) for number, group in enumerate(ordered)]

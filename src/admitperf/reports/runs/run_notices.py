@@ -1,6 +1,6 @@
 """What a reader should know before believing a run's numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from admitperf.reports.quantile import Spread
@@ -8,7 +8,7 @@ from admitperf.reports.ratio import Share
 from admitperf.reports.runs.cost import Cost, Output
 from admitperf.reports.runs.load import LATE_MS, Load
 from admitperf.reports.runs.store import Store
-from admitperf.reports.wording import number, percent, plural, share
+from admitperf.reports.wording import counted, number, percent, plural, share
 
 FEWEST_COLD = 5
 COLD_PART = 10
@@ -89,6 +89,24 @@ def notices(
             ),
         )
     )
+
+
+def unwhole(
+    paths: Sequence[str], cut: Mapping[str, str], repeated: Mapping[str, int]
+) -> Iterator[str]:
+    """What the files of a run lack, and what they hold twice.
+
+    Args:
+        paths: of the run.
+        cut: by path, why reading it ended before it did.
+        repeated: by kind, records that were in the files already.
+    """
+    for path in paths:
+        if path in cut:
+            yield f"{path} ends early: {cut[path]}. What stood behind is not here."
+    if repeated:
+        said = counted(dict(repeated))
+        yield f"Records that stand in the files more than once count once: {said}."
 
 
 def sizes(runs: Sequence[int]) -> str | None:
