@@ -128,6 +128,7 @@ def test_the_slo_and_the_margin_are_options(run, logs):
         (["a", "b", "--experiment", "x"], "give no paths with it"),
         (["a", "b", "--arm", "x"], "--arm chooses among the arms"),
         (["a", "b", "--margin", "0"], "--margin"),
+        (["a", "b", "--margin", "nan"], "--margin"),
         (["a", "b", "--claim", "best"], "--claim"),
         (["a", "b", "--slo", "p95=3"], "--slo"),
     ],

@@ -80,11 +80,10 @@ class Demo:
             f" {number(scene.BURST_S)} s. Who is refused does not"
             " come again."
         )
-        yield (
-            f"{self.folder / EXPERIMENT}: {self.repeats * len(POLICIES)} logs. Next:"
-            " admitperf report"
-            f" {shlex.quote(str(self.folder / EXPERIMENT / POLICIES[-1] / 'r1.jsonl'))}"
-        )
+        logs = self.folder / EXPERIMENT
+        yield f"{logs}: {self.repeats * len(POLICIES)} logs. Next:"
+        first = logs / POLICIES[-1] / "r1.jsonl"
+        yield f"admitperf report {shlex.quote(str(first))}"  # whole, to be copied
 
     def _told_repeats(self) -> str:
         n = self.requests

@@ -36,6 +36,13 @@ class _Options(TypedDict):
     memory_limit: str | None
 
 
+def _a_number(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
+    """What is between two bounds; NaN is between any."""
+    if value != value:  # noqa: PLR0124  no NaN
+        raise click.BadParameter("is no number")
+    return value
+
+
 @click.command()
 @click.argument("paths", metavar="[A B]", nargs=-1)
 @click.option(
@@ -67,6 +74,7 @@ class _Options(TypedDict):
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.01,
     show_default=True,
+    callback=_a_number,
     help="Smallest difference in goodput that matters, as a fraction of offered.",
 )
 @click.option(
@@ -173,6 +181,7 @@ def _added(first: "Files", second: "Files") -> "Files":
         unusable=unusable,
         first=first.first + second.first,
         notices=first.notices + second.notices,
+        cut=first.cut | second.cut,
     )
 
 

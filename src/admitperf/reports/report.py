@@ -205,7 +205,8 @@ class _Asked:
     def _report(
         self, run: Run, repeated: Counter[str], warmup: Warmup | None
     ) -> RunReport:
-        store, number = self.log.store, run.number
+        log, number = self.log, run.number
+        store = log.store
         said, paid, load = self.answers[number], self.costs[number], self.loads[number]
         compared = self.gates.get(number, ())
         together, nearest = joint(store, number, compared, self.columns) or (None, None)
@@ -234,11 +235,14 @@ class _Asked:
             answers=said,
             wait_kinds=self.waits[number],
             cost=paid,
-            faults=faults(run, self.recorded[number], said, paid, repeated),
+            faults=replace(
+                faults(run, self.recorded[number], said, paid, repeated),
+                ends_early=tuple(one for one in run.paths if one in log.files.cut),
+            ),
             load=load,
             warmup=warmup,
             notices=(
-                *unwhole(run.paths, self.log.files.cut, repeated),
+                *unwhole(run.paths, log.files.cut, repeated),
                 *notices(number, self.odd, store, load, paid),
             ),
             basis=run.basis,

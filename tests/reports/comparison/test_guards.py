@@ -269,3 +269,12 @@ def test_blind_decisions_make_no_claim(compared):
     made = compared(better(), [*baseline(), *more])
     assert 5 in void_by(made)
     assert "2 of 102 (2.0 %) decisions made blind" in asked(made, "instrument")[1]
+
+
+def test_one_plan_and_unequal_counts_is_unequal_load(compared):
+    """A log that lacks its second half faced the same plan and not the same load."""
+    plan = {"plan": "0f3c"}
+    short = repeat("kv_wall", "r1", 40, refused=10, offered=60, notes=plan)
+    check, said = asked(compared(short, baseline(1, notes=plan)), "load")
+    assert check.answer == "no"
+    assert "one plan, and the load differs by 40 %" in said

@@ -1,9 +1,10 @@
 """`report --check`: does the log support a claim?"""
 
+import gzip
 import re
 
 import pytest
-from tests.reports.byhand import decision, header, kv, lost, outcome
+from tests.reports.byhand import decision, header, jsonl, kv, lost, outcome
 from tests.reports.example_pages import example
 from tests.reports.examples import ALL, PAGES, wave
 
@@ -206,3 +207,15 @@ def test_one_run_of_several_that_fails_fails_the_report(checked):
     assert not made.passed
     assert {run.passed for run in made.runs} == {True, False}
     assert [run.name for run in made.runs if not run.passed] == ["r2"]
+
+
+def test_a_file_that_ends_early_supports_no_claim(tmp_path):
+    """Half a packed log looks whole to who counts only the lines that are there."""
+    path = tmp_path / "half.jsonl.gz"
+    whole = gzip.compress(jsonl(*PAGES["live"]()).encode())
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    made = report([str(path)])
+    assert check(made).lines.answer == "no"
+    assert "ends early" in check(made).lines.says
+    assert any("ends early" in one for one in made.runs[0].notices)
+    assert made.runs[0].faults.ends_early == (str(path),)

@@ -83,3 +83,19 @@ def test_a_warm_up_of_absurd_length_is_taken(reported):
     """Fifteen digits of seconds overflow nothing."""
     run = reported(header(), *run_of(3), warmup="999999999999999s")
     assert run.warmup.kept == 0
+
+
+def test_a_call_is_left_out_as_a_whole(reported):
+    """A retry of a call that began in the warm-up has no clock of its own."""
+    lines = []
+    for call in range(1, 31):
+        facts = {"logical_id": f"c{call}"}
+        first = {"t_us": START_US + call * 1000, "facts": {**facts, "attempt": 0}}
+        again = {"t_us": START_US + 10**7 + call * 1000}
+        lines.append(kv(call, 0.95, **first))
+        lines.append(kv(100 + call, 0.5, facts={**facts, "attempt": 1}, **again))
+        lines.append(outcome(100 + call, ttft_ms=100))
+    run = reported(header(slo={"ttft_ms": 1500}), *lines, warmup="10")
+    assert (run.warmup.left_out, run.warmup.kept) == (20, 40)
+    calls = run.cost.requests
+    assert (calls.offered, calls.goodput.n, calls.ttft_user_ms.low) == (20, 0, 10_100)

@@ -82,6 +82,7 @@ def _instrument(contest: Contest) -> Answered:
         blind, decided = blind + run.faults.blind.n, decided + run.faults.blind.of
         if lost > MOST_LOST * of:
             faults.append(f"{who}: {share(lost, of)} records lost.")
+        faults.extend(f"{who}: {one} ends early." for one in run.faults.ends_early)
         if run.faults.blind.n > MOST_BLIND * run.faults.blind.of:
             part = share(run.faults.blind.n, run.faults.blind.of)
             faults.append(f"{who}: {part} decisions made blind.")

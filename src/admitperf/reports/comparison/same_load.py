@@ -40,6 +40,10 @@ def _pair_load(pair: Pair) -> tuple[Answer, float, str]:
     plans = [run.load.plan for run in (pair.arm, pair.baseline)]
     if all(plans):
         if plans[0] == plans[1]:
+            count = next(row for row in _quantities(pair) if row.name in _COUNTS)
+            if count.known and count.apart > SAME_LOAD:
+                said = f"{pair.name}: one plan, and the load differs by {count.text}."
+                return NO, 1.0, said
             return OK, _ONE_PLAN, f"{pair.name}: {printable(str(plans[0]))}."
         both = " and ".join(printable(str(plan)) for plan in plans)
         return NO, 1.0, f"{pair.name}: the plans differ: {both}."
@@ -64,6 +68,7 @@ def rates_apart(pair: Pair) -> str | None:
 
 _ONE_PLAN = -1.0  # nearer than any measure
 _RATE = "requests/s"
+_COUNTS = ("calls", "attempts")
 _RETRIES = "Without logical ids a retry counts as load: pass logical_id."
 
 

@@ -37,6 +37,7 @@ class Faults:
         signals_left_out: values of more signals than a report keeps.
         age_ms: age of the reading a decision was made on.
         decide_us: time a decision took.
+        ends_early: its files whose reading ended before they did.
     """
 
     lost: dict[str, int]
@@ -53,6 +54,7 @@ class Faults:
     signals_left_out: int
     age_ms: Spread
     decide_us: Spread
+    ends_early: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,9 @@ class Cut:
     def apply(self, store: Store, runs: int) -> dict[int, Warmup]:
         """Leaves out the first requests of every run by arrival.
 
+        A call is left out or kept as a whole, by its first attempt: a retry of a call
+        that began early would else look like a call of its own with a new clock.
+
         Args:
             store: with the view `decisions`.
             runs: how many there are.
@@ -69,8 +72,10 @@ class Cut:
             early = f"row_number() OVER (run ORDER BY t_us, row) <= {self.n}"
         store.rows(
             f"""CREATE OR REPLACE TEMP TABLE early AS
-            SELECT run, seq, run_n, row, {early} AS cut FROM decisions
-            WINDOW run AS (PARTITION BY run_n)"""
+            SELECT run, seq, run_n, row, first_value(cut) OVER (
+                PARTITION BY run_n, call ORDER BY t_us, row) AS cut
+            FROM (SELECT *, {early} AS cut FROM decisions
+                WINDOW run AS (PARTITION BY run_n))"""
         )
         store.rows(
             """DELETE FROM other USING early WHERE cut AND k = 'outcome'
