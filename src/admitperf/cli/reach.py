@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admitperf.cli.asking import token_options
 from admitperf.cli.layout import row, wrapped
 from admitperf.cli.reading import UnreadableInput
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.wording import number, plural, printable
 from admitperf.scrape.limits import TIMEOUT_S
-from admitperf.scrape.token import DEFAULT_ENV
 
 if TYPE_CHECKING:
     from admitperf.lab.reach import Reach, Shape
@@ -55,12 +55,7 @@ _OBSERVED = "the most that ran"
     help="KV pressure asked about, as a fraction.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--token-env",
-    metavar="NAME",
-    help=f"Environment variable that holds the token.  [default: {DEFAULT_ENV}]",
-)
-@click.option("--token-file", metavar="PATH", help="File that holds the token.")
+@token_options
 def command(
     source: str | None,
     *,

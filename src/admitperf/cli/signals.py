@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
+from admitperf.cli.asking import timeout_option, token_options
 from admitperf.cli.layout import row, wrapped
 from admitperf.cli.reading import UnreadableInput, say_when_waiting
 from admitperf.core.errors import ConfigError
 from admitperf.core.signal import Signal
 from admitperf.core.signals import ALL
 from admitperf.reports.wording import NOT_KNOWN, number, printable
-from admitperf.scrape.limits import TIMEOUT_S
 from admitperf.scrape.survey import Line, Survey, described, legal, survey_all
 from admitperf.scrape.target import target_of
-from admitperf.scrape.token import DEFAULT_ENV, read_token
+from admitperf.scrape.token import read_token
 
 SCHEMA = 1
 _UNREAD = 2
@@ -37,21 +37,8 @@ _ORIGINS = {
     is_flag=True,
     help="Read a URL once only: what is counted over time stays unknown.",
 )
-@click.option(
-    "--token-env",
-    metavar="NAME",
-    help=f"Environment variable that holds the token.  [default: {DEFAULT_ENV}]",
-)
-@click.option("--token-file", metavar="PATH", help="File that holds the token.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(0, 3600, min_open=True),
-    default=TIMEOUT_S,
-    show_default=True,
-    help="Longest an answer may take.",
-)
+@token_options
+@timeout_option
 def command(
     targets: tuple[str, ...],
     *,

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from admitperf.cli.asking import timeout_option, token_options
 from admitperf.cli.duration import Duration, spoken
 from admitperf.cli.layout import wrapped
 from admitperf.cli.reading import UnreadableInput
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.wording import plural, printable
-from admitperf.scrape.limits import TIMEOUT_S
-from admitperf.scrape.token import DEFAULT_ENV
 
 if TYPE_CHECKING:
     from admitperf.core.policy import Policy
@@ -69,21 +68,8 @@ _WIDTH = 79
     help="An installed policy to run at the end; may be given again.  [default: all]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--token-env",
-    metavar="NAME",
-    help=f"Environment variable that holds the token.  [default: {DEFAULT_ENV}]",
-)
-@click.option("--token-file", metavar="PATH", help="File that holds the token.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(0, 3600, min_open=True),
-    default=TIMEOUT_S,
-    show_default=True,
-    help="Longest an answer may take.",
-)
+@token_options
+@timeout_option
 def command(  # noqa: PLR0913  one argument an option
     urls: tuple[str, ...],
     *,
@@ -203,12 +189,11 @@ def _sample(watch: "Watch") -> None:
 
 
 def _judge(watch: "Watch") -> "list[Judged]":
-    import logging
+    from admitperf.core.notice import hushed
 
-    # Policies say on standard error when they go blind: here the report does.
-    logging.getLogger("admitperf").setLevel(logging.CRITICAL)
     progress = _Progress(watch.counts.samples, 0.0, "policies over the samples: ")
-    judged = watch.judge(progress.tick)
+    with hushed():  # that a policy was blind is said by the report
+        judged = watch.judge(progress.tick)
     progress.clear()
     return judged
 

@@ -8,6 +8,8 @@ import os
 import sys
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from admitperf.core.clock import SYSTEM
 
@@ -56,6 +58,20 @@ def speak() -> None:
         message = _waiting[0]
         _tell(message)
         _waiting.popleft()
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Nothing is said meanwhile: for policies that are blinded on purpose."""
+    import logging  # noqa: PLC0415  a host that never logs is spared it
+
+    logger = logging.getLogger("admitperf")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        speak()
+        logger.disabled = before
 
 
 def in_words(error: BaseException) -> str:

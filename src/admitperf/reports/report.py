@@ -220,6 +220,7 @@ class _Asked:
             cost=paid,
             recorded=self.recorded[number],
             repair=Repair(self.log, run),
+            left_out=warmup.left_out if warmup else 0,
         )
         return RunReport(
             ids=run.ids,

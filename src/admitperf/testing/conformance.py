@@ -1,13 +1,12 @@
 """Does a policy keep to the rules that hosts, logs and reports rely on?"""
 
-import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 
 from admitperf.core.declared import REQUIRED
 from admitperf.core.errors import ConfigError
+from admitperf.core.notice import hushed
 from admitperf.core.policy import Policy
 from admitperf.core.signal import Signal
 from admitperf.testing.fake_clock import FakeClock
@@ -54,7 +53,7 @@ def check_policy(policy: type[Policy] | str, **parameters: object) -> None:
     """
     cls, faults = _resolve(policy)
     if cls is not None:
-        with _quiet():
+        with hushed():
             faults = _faults(cls, parameters)
     if faults:
         told = "".join(f"\n- {fault}" for fault in dict.fromkeys(faults))
@@ -65,17 +64,6 @@ def _faults(cls: type[Policy], parameters: dict[str, object]) -> list[str]:
     """What a policy is and how it is made come first: behaviour rests on them."""
     faults = [*_identity(cls), *_construction(cls, parameters)]
     return faults or list(_behaviour(cls, parameters))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """The kit blinds policies on purpose; what they say about it is no news."""
-    logger = logging.getLogger("admitperf")
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _resolve(policy: type[Policy] | str) -> tuple[type[Policy] | None, list[str]]:

@@ -153,6 +153,7 @@ def _column(form):
     return {
         forms.TEXT: "VARCHAR",
         forms.FLAG: "BOOLEAN",
+        forms.DURATION: "DOUBLE",
         forms.NUMBER: "DOUBLE",
         forms.COUNT: "BIGINT",
         forms.WHOLE: "BIGINT",

@@ -100,6 +100,7 @@ def _paced(n, gap_us, **notes):
         ({"capacity_per_s": 8, "load": 1.3}, "pass", "1.25 times"),
         ({"capacity_per_s": 8, "load": 2}, "fail", "but 2 times is stated"),
         ({"capacity_per_s": 20}, "pass", "0.50 times the capacity of 20/s: not past"),
+        ({"capacity_per_s": 20, "peak_load": 2}, "pass", "2 times is stated at its"),
         ({"capacity_per_s": "8"}, "not carried", "Record"),
         ({"capacity_per_s": True, "load": -1}, "not carried", "Record"),
     ],

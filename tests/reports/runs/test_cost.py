@@ -242,3 +242,19 @@ def test_i1_and_i3_hold_for_any_run(tmp_path_factory, rows):
         if goodput is not None:
             assert goodput.of == let_in.of
             assert goodput.n <= let_in.n
+
+
+@pytest.mark.parametrize("field", ["ttft_ms", "max_gap_ms", "e2e_ms"])
+def test_a_time_before_the_request_is_no_outcome(write, field):
+    """A negative time would be the best of all."""
+    path = write(header(), decision(1), outcome(1, **{field: -5}), decision(2))
+    made = report([path])
+    assert made.files.unusable == {f"outcome line with an unusable {field}": 1}
+    assert made.runs[0].cost.reported.n == 0
+
+
+def test_nothing_is_sent_before_it_is_due(write):
+    """A negative lateness would shorten every time that is counted from there."""
+    path = write(header(), decision(1, facts={"late_ms": -100}), decision(2))
+    made = report([path])
+    assert made.files.unusable == {"decision line with an unusable facts": 1}

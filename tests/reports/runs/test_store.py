@@ -226,3 +226,32 @@ def test_what_spills_goes_into_the_private_folder(store):
     } == private
     assert settings["autoinstall_known_extensions"] == "false"
     assert settings["autoload_known_extensions"] == "false"
+
+
+@pytest.mark.parametrize("limit", ["9" * 21 + "TB", "18446744073709551616M"])
+def test_a_limit_that_no_machine_has_is_refused(limit):
+    """DuckDB's own complaint about such a number is a traceback."""
+    with pytest.raises(ConfigError, match="more than any machine has"):
+        checked_limit(limit)
+
+
+def test_a_query_that_is_interrupted_is_an_interrupt(store):
+    """DuckDB hands a Ctrl-C on as a RuntimeError."""
+
+    class Interrupted:
+        def execute(self, *_):
+            raise RuntimeError("Query interrupted")
+
+        def close(self):
+            pass
+
+    store.close()
+    store._connection = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        store.rows("SELECT 1")
+
+
+def test_a_folder_that_takes_no_file_is_one_line(tmp_path):
+    """As on a full disk."""
+    with pytest.raises(LogError, match="Cannot open file"):
+        Store(tmp_path / "gone")

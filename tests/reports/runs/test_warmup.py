@@ -99,3 +99,12 @@ def test_a_call_is_left_out_as_a_whole(reported):
     assert (run.warmup.left_out, run.warmup.kept) == (20, 40)
     calls = run.cost.requests
     assert (calls.offered, calls.goodput.n, calls.ttft_user_ms.low) == (20, 0, 10_100)
+
+
+def test_a_warm_up_that_leaves_nothing_says_so(reported):
+    """It is the option that took all, not a policy that never ran."""
+    run = reported(header(), *run_of(3), warmup="30s")
+    assert run.finding.word == "UNKNOWN"
+    assert run.finding.says == (
+        "The warm-up left nothing: 3 requests came, and all are left out.",
+    )

@@ -43,6 +43,11 @@ def is_number(value: object) -> bool:
     return (kind is float or kind is int) and -LARGEST <= value <= LARGEST  # type: ignore[operator]
 
 
+def is_duration(value: object) -> bool:
+    """A finite number from 0."""
+    return is_number(value) and value >= 0  # type: ignore[operator]
+
+
 def is_whole(value: object) -> bool:
     """A whole number that 64 bits hold."""
     return type(value) is int and -LARGEST_COUNT <= value <= LARGEST_COUNT
@@ -161,6 +166,7 @@ def object_with(fields: Mapping[str, Form]) -> Form:
 TEXT = Form(is_text, pattern.TEXT)
 FLAG = Form(is_flag, pattern.FLAG)
 NUMBER = Form(is_number, pattern.NUMBER)
+DURATION = Form(is_duration, pattern.NUMBER.removeprefix("-?"))
 WHOLE = Form(is_whole, f"-?{pattern.COUNT}")
 COUNT = Form(is_count, pattern.COUNT)
 TEXTS = Form(is_texts, pattern.list_of(pattern.TEXT))

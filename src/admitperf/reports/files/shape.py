@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from admitperf.reports.files.forms import (
     COUNT,
+    DURATION,
     FLAG,
     FOUND,
     GATES,
@@ -49,7 +50,7 @@ FACTS: Mapping[str, Form] = {
     "deadline_s": NUMBER,
     "priority": WHOLE,
     "stream": FLAG,
-    "late_ms": NUMBER,
+    "late_ms": DURATION,
 }
 """The facts of a request that have a form; each may be null."""
 
@@ -127,10 +128,10 @@ KINDS: Mapping[str, Kind] = {
             "seq": COUNT,
             "id": TEXT,
             "admitted": FLAG,
-            "ttft_ms": NUMBER,
-            "max_gap_ms": NUMBER,
-            "e2e_ms": NUMBER,
-            "open_ms": NUMBER,
+            "ttft_ms": DURATION,
+            "max_gap_ms": DURATION,
+            "e2e_ms": DURATION,
+            "open_ms": DURATION,
             "output_tokens": COUNT,
             "cached_tokens": COUNT,
             "finish_reason": TEXT,

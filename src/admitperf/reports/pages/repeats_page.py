@@ -120,6 +120,7 @@ def goodputs(sides: Sequence[Side]) -> Iterator[str]:
     if any(rows.values()):
         yield "Goodput of offered, one mark a repeat"
         yield from (f"  {line}" for line in sketch(rows))
+        yield from wrapped("o one repeat; a figure: so many on one place; #: over 9.")
 
 
 def _values(side: Side) -> list[float]:

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from admitperf.core.signals import ALL
-from admitperf.reports.files.forms import COUNT, FLAG, NUMBER, TEXT, WHOLE, Form
+from admitperf.reports.files.forms import (
+    COUNT,
+    DURATION,
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Form,
+)
 from admitperf.reports.files.shape import FACTS, KINDS
 from admitperf.reports.runs.store import quoted
 
@@ -15,6 +23,7 @@ _SIGNALS = {signal.name for signal in ALL}
 _TYPES = {
     COUNT: "BIGINT",
     WHOLE: "BIGINT",
+    DURATION: "DOUBLE",
     NUMBER: "DOUBLE",
     FLAG: "BOOLEAN",
     TEXT: "VARCHAR",

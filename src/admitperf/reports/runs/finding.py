@@ -29,6 +29,7 @@ from admitperf.reports.wording import counted, number, plural, printable, share
 
 MOST_BLIND = 0.01  # the brief's bound: above it a run is UNKNOWN, never a win
 MOST_MOVED_NAMED = 3
+_TELLING = ("queue_depth", "kv_pressure", "oldest_wait_s")  # what rules are made of
 FEWEST_FOR_NEVER = 20  # plain choice: on fewer decisions "could not" claims too much
 NEAR = 0.1  # plain choice: a value this share of its bound away came near
 _REQUEST_FACTS = {signal.name for signal in ALL if signal.origin == "request"}
@@ -62,6 +63,7 @@ class Evidence:
     cost: Cost
     recorded: Recorded
     repair: Repair
+    left_out: int = 0
 
     @property
     def samples(self) -> bool:
@@ -97,6 +99,10 @@ def _nothing(seen: Evidence) -> Finding | None:
         return None
     if seen.samples:
         return Finding("UNKNOWN", ("There is no sample in the log.",))
+    if seen.left_out:
+        cut = plural(seen.left_out, "request")
+        said = f"The warm-up left nothing: {cut} came, and all are left out."
+        return Finding("UNKNOWN", (said,))
     return Finding("UNKNOWN", ("There is no decision in the log: no policy ran.",))
 
 
@@ -339,12 +345,14 @@ def _meanwhile(seen: Evidence) -> tuple[str, ...]:
     ]
     if not moved:
         return ("No other signal moved.",) if judged else ("No signal moved.",)
-    moved.sort(key=lambda item: -_relative(item[1]))
-    return tuple(
+    moved.sort(key=lambda item: (item[0] not in _TELLING, -_relative(item[1])))
+    said = [
         f"Meanwhile {printable(name)} went from {number(spread.low)} to"
         f" {number(spread.high)} (p95 {number(spread.p95)}, n {spread.n})."
         for name, spread in moved[:MOST_MOVED_NAMED]
-    )
+    ]
+    more = len(moved) - len(said)
+    return (*said, f"{plural(more, 'other signal')} moved too.") if more else (*said,)
 
 
 def _relative(spread: Spread) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from admitperf.core.errors import AdmitPerfError, ConfigError
+from admitperf.core.errors import AdmitPerfError, ConfigError, LogError
 from admitperf.reports.extra import needed
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ MEMORY_LIMIT = "1GB"
 
 LEAST_MEMORY_MB = 700
 """Origin: `benchmarks/reports.py`; with 512 MB, ten million lines ran out of memory."""
+
+MOST_MEMORY_MB = 1e9
+"""Plain choice: a petabyte, far below what the number of bytes could no longer hold."""
 
 MOST_THREADS = 8
 """Plain choice: each reading thread holds buffers of its own."""
@@ -48,7 +51,8 @@ class Store:
 
     Raises:
         MissingExtra: DuckDB is not installed.
-        ConfigError: the limit is no size, or below `LEAST_MEMORY_MB`.
+        ConfigError: the limit is no size, or not one this machine could have.
+        LogError: its folder takes no file, as on a full disk.
     """
 
     def __init__(self, folder: Path, memory_limit: str | None = None) -> None:
@@ -56,9 +60,13 @@ class Store:
         self._error, self._full = duckdb.Error, duckdb.OutOfMemoryException
         self.memory_limit = MEMORY_LIMIT if memory_limit is None else memory_limit
         self.folder = folder
-        self._connection: DuckDBPyConnection = duckdb.connect(
-            str(folder / "tables.duckdb"), config=_settings(folder, self.memory_limit)
-        )
+        settings = _settings(folder, self.memory_limit)
+        try:
+            self._connection: DuckDBPyConnection = duckdb.connect(
+                str(folder / "tables.duckdb"), config=settings
+            )
+        except duckdb.Error as error:
+            raise LogError(_first_line(error)) from None
 
     def rows(self, sql: str, given: Mapping[str, object] | None = None) -> list[Row]:
         """What a query answers.
@@ -70,6 +78,7 @@ class Store:
         Raises:
             UnreadableError: DuckDB refuses it, as for a line that is no JSON.
             ConfigError: it takes more memory than the limit and the disk allow.
+            KeyboardInterrupt: the person at the keyboard wants no answer.
         """
         try:
             return self._connection.execute(sql, given).fetchall()
@@ -77,7 +86,11 @@ class Store:
             few = f"{self.memory_limit} is not enough for this log; allow more"
             raise ConfigError("memory limit", [few]) from None
         except self._error as error:
-            raise UnreadableError(str(error).partition("\n")[0]) from None
+            raise UnreadableError(_first_line(error)) from None
+        except RuntimeError as error:  # how DuckDB hands on a signal
+            if "interrupted" in str(error):
+                raise KeyboardInterrupt from None
+            raise
 
     def table(self, name: str, columns: Mapping[str, Sequence[object]]) -> None:
         """Makes a small table from columns of equal length.
@@ -110,6 +123,10 @@ class Store:
         self.close()
 
 
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
 def checked_limit(text: str) -> str:
     """A memory limit as DuckDB takes it.
 
@@ -117,7 +134,7 @@ def checked_limit(text: str) -> str:
         text: a number with a unit, such as "2GB".
 
     Raises:
-        ConfigError: it is no size, or below `LEAST_MEMORY_MB`.
+        ConfigError: it is no size, below `LEAST_MEMORY_MB` or above `MOST_MEMORY_MB`.
     """
     found = _SIZE.fullmatch(text)
     if found is None:
@@ -125,6 +142,8 @@ def checked_limit(text: str) -> str:
     megabytes = float(found[1]) * _MEGABYTES[found[2].upper()]
     if megabytes < LEAST_MEMORY_MB:
         raise ConfigError("memory limit", [f"{text} is below {LEAST_MEMORY_MB}MB"])
+    if megabytes > MOST_MEMORY_MB:
+        raise ConfigError("memory limit", [f"{text} is more than any machine has"])
     return f"{megabytes:.0f}MB"
 
 
