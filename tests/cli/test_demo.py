@@ -46,7 +46,7 @@ def test_it_says_first_what_it_is_and_where_its_numbers_come_from(shown):
     opening = " ".join(ran.stdout.partition("Experiment demo")[0].split())
     for words in (
         "A simulated engine", "no number here was measured on hardware", "n 200",
-        "closed loop", "max_waiting = 4 (fitted)", "knows nothing of the SLO",
+        "closed loop", "max_waiting = 3 (fitted)", "knows nothing of the SLO",
         "A full cache is no overload here", "(seed 1)", "does not come again",
     ):  # fmt: skip
         assert words in opening
@@ -89,11 +89,11 @@ def test_each_repeat_has_traffic_of_its_own_and_one_repeat_is_told_as_one(shown,
     ran, _ = shown
     flat = " ".join(ran.stdout.split())
     assert (
-        "Each of 5 repeats draws 498 requests of its own; the three policies meet the"
+        "Each of 5 repeats draws 357 requests of its own; the three policies meet the"
         " same ones (seed 1)" in flat
     )
     flat = " ".join(run("demo", "--repeats", "1").stdout.split())
-    assert "The three policies meet the same 498 requests, once (seed 1)" in flat
+    assert "The three policies meet the same 357 requests, once (seed 1)" in flat
     assert "experiments/demo: 3 logs. Next: admitperf report experiments/demo" in flat
     assert "1 repeats" not in flat
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.small import arrival, model
-from tests.simulator.test_engine import plans
+from tests.simulator.small import arrival, model, plans
 
 from admitperf import Policy
 from admitperf.core.signals import QUEUE_DEPTH
@@ -40,11 +39,11 @@ def _quiet():
     logging.disable(logging.NOTSET)
 
 
-def ran(name, arrivals, setting=SETTING, **given):
+def ran(name, asked, setting=SETTING, **given):
     """The log of an installed policy before an engine."""
     clock, log = VirtualClock(), MemoryLog()
     policy = load(name)(clock=clock, log=log, reports_outcomes=True, **given)
-    run(policy, clock, arrivals, setting)
+    run(policy, clock, asked, setting)
     return log
 
 
@@ -66,6 +65,7 @@ def test_what_is_admitted_fares_as_without_a_policy():
         assert line["max_gap_ms"] == round(end.max_gap_ms, 3)
         assert line["e2e_ms"] == round(end.e2e_ms, 3)
         assert line["output_tokens"] == end.arrival.output_tokens
+        assert line["cached_tokens"] == 0
         assert line["ok"]
         full = end.arrival.output_tokens == 50
         assert line["finish_reason"] == ("length" if full else "stop")
@@ -129,9 +129,7 @@ def test_a_decision_never_rests_on_how_long_an_answer_will_be(plan, lengths):
     """
     at = len(plan) // 2
     other = [
-        replace(one, output_tokens=lengths[n % len(lengths)], slowness=3.0)
-        if n >= at
-        else one
+        replace(one, output_tokens=lengths[n % len(lengths)]) if n >= at else one
         for n, one in enumerate(plan)
     ]
     for name in ("kv_threshold", "queue_depth", "in_flight_cap"):
@@ -173,3 +171,91 @@ def test_a_request_that_never_fits_stops_the_run():
     """The plan and the engine do not go together; nothing would show it later."""
     with pytest.raises(ValueError, match="r1 needs"):
         ran("no_admission", [arrival(1, input_tokens=2_000)])
+
+
+def test_what_comes_in_one_instant_is_in_one_step():
+    """Before a policy as behind none: both prompts in the first, 10 + 200 ms."""
+    plan = [arrival(n) for n in range(2)]
+    assert [line["ttft_ms"] for line in ran("no_admission", plan).outcomes] == [210] * 2
+    assert [end.ttft_ms for end in serve(plan, SETTING.model)] == pytest.approx(
+        [210] * 2
+    )
+
+
+def test_the_engines_caches_are_as_the_setting_says():
+    """90 of 100 tokens are known; the host is told so at the end."""
+    plan = [arrival(1, prefix=(("known", 95), ("r1", 0)))]
+    log = ran("no_admission", plan, replace(SETTING, cached={"known": 95}))
+    (line,) = log.outcomes
+    assert (line["cached_tokens"], line["ttft_ms"]) == (90, pytest.approx(20))
+    assert "cached_tokens" not in log.decisions[0]
+
+
+@pytest.mark.parametrize("front_ms", [0.0, 40.0])
+def test_a_refusal_of_the_engines_own_is_an_outcome_that_is_not_ok(front_ms):
+    """At its door, or in its queue 40 ms later; the policy had let it in."""
+    limited = model(max_num_seqs=1, max_num_queued_reqs=2, front_ms=front_ms)
+    plan = [arrival(n, at_s=0.01 * n) for n in range(6)]
+    log = ran("no_admission", plan, Setting(model=limited))
+    assert all(line["admitted"] for line in log.decisions)
+    told = {line["id"]: line for line in log.outcomes}
+    assert len(told) == 6
+    assert [told[f"r{n}"]["ok"] for n in range(6)] == [True, True, *[False] * 4]
+    for n in range(2, 6):
+        assert told[f"r{n}"]["error"] == "503, the engine's own limit"
+        assert "ttft_ms" not in told[f"r{n}"]
+        late = front_ms if n < 5 else 0.0  # r0 reaches the queue at 40 ms, r5 is at 50
+        assert told[f"r{n}"]["open_ms"] == pytest.approx(late)
+
+
+@pytest.mark.parametrize("oracle", [False, True])
+def test_only_an_oracle_is_told_how_long_answers_will_be(oracle):
+    """In place of the bound their callers set; by default no policy knows."""
+    log = ran("no_admission", busy(5.0), replace(SETTING, oracle=oracle))
+    told = {line["id"]: line["facts"]["max_output_tokens"] for line in log.decisions}
+    true = {one.id: one.output_tokens for one in busy(5.0)}
+    assert (told == true) is oracle
+    assert oracle or set(told.values()) == {50}
+
+
+class Talk:
+    """One caller: asks, asks on after an answer, and comes again after a refusal."""
+
+    def __init__(self):
+        self.told = []
+
+    def first(self):
+        """The first turn, and someone who is there before."""
+        return [arrival("x", output_tokens=100), arrival(1, at_s=0.2)]
+
+    def after(self, arrival_, at_s, *, ok):
+        """Up to the fourth, a second later."""
+        self.told.append((arrival_.id, round(at_s, 3), ok))
+        number = len(self.told) + 1
+        return [arrival(number, at_s=at_s + 1)] if number <= 4 else []
+
+
+def test_what_follows_an_answer_or_a_refusal_comes_when_the_traffic_says():
+    """Nothing else runs at once: r1 is refused at 0.2 s, and comes again as r2.
+
+    x ends at 110 + 990 ms, r2 begins at 1.2 s and takes 210 ms.
+    """
+    talk = Talk()
+    log = ran("in_flight_cap", talk, max_in_flight=1)
+    assert talk.told == [
+        ("r1", 0.2, False), ("rx", 1.1, True), ("r2", 1.41, True), ("r3", 2.31, True),
+        ("r4", 2.62, True),
+    ]  # fmt: skip
+    assert [line["id"] for line in log.decisions] == ["rx", "r1", "r2", "r3", "r4"]
+
+
+def test_two_engines_serve_what_one_could_not():
+    """The wait is gone; and what is seen is both engines."""
+    plan = busy()
+    slowest = [
+        max(line["ttft_ms"] for line in log.outcomes)
+        for log in (
+            ran("no_admission", plan, replace(SETTING, replicas=n)) for n in (1, 2)
+        )
+    ]
+    assert slowest[1] < slowest[0] / 4

@@ -3,14 +3,13 @@
 import pytest
 from tests.simulator.small import arrival, model
 
-from admitperf.simulator import Scraping
-from admitperf.simulator.engine import Engine
+from admitperf.simulator import Fleet, Scraping
 from admitperf.simulator.scraper import Scraper
 
 
-def scraper(engine=None, seed=1, **how):
+def scraper(fleet=None, seed=1, **how):
     """A scraper of an engine that idles."""
-    return Scraper(engine or Engine(model()), Scraping(**how), seed)
+    return Scraper(fleet or Fleet(model()), Scraping(**how), seed)
 
 
 def came_s(made):
@@ -43,10 +42,11 @@ def test_a_reading_is_as_old_as_the_look():
 
 def test_what_happens_between_two_looks_is_not_seen():
     """The page is a copy of that moment."""
-    engine = Engine(model())
-    made = scraper(engine, delay_s=0.0, spread_s=0.0)
+    fleet = Fleet(model())
+    made = scraper(fleet, delay_s=0.0, spread_s=0.0)
     made.look(0)
-    engine.submit(arrival(1))
+    fleet.submit(arrival(1))
+    list(fleet.run_to(0.05))
     assert made.newest(0.5).raw["vllm:num_requests_running"] == 0
     made.look(1_000_000_000)
     assert made.newest(1.0).raw["vllm:num_requests_running"] == 1
@@ -72,11 +72,20 @@ def test_no_answer_overtakes_the_one_before():
 
 def test_answers_are_slow_now_and_then_when_the_engine_has_a_queue():
     """As it was recorded: an idle engine answers at once, a full one not always."""
-    engine = Engine(model(max_num_seqs=1))
-    for n in range(3):
-        engine.submit(arrival(n))
+    fleet = Fleet(model(max_num_seqs=1), replicas=2)
+    for n in range(4):
+        fleet.submit(arrival(n))
+    list(fleet.run_to(0.0))
     idle = [came_s(made) for made in [scraper()] for _ in range(200)]
-    busy = [came_s(made) for made in [scraper(engine)] for _ in range(200)]
+    busy = [came_s(made) for made in [scraper(fleet)] for _ in range(200)]
     assert max(idle) < 0.1
     assert 0.1 < max(busy) < 0.6
     assert sum(a != b for a, b in zip(idle, busy, strict=True)) < 20
+
+
+def test_one_look_takes_the_pages_of_all_engines():
+    """One reading, in which they are told apart."""
+    made = scraper(Fleet(model(), replicas=3), delay_s=0.0, spread_s=0.0)
+    made.look(0)
+    names = made.newest(0.0).raw
+    assert sum(name.startswith("vllm:num_requests_waiting") for name in names) == 3

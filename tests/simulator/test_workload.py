@@ -12,8 +12,7 @@ KIND = Kind(
     input_tokens=(10, 20),
     output_tokens=(1, 3),
     max_output_tokens=3,
-    cached_tokens=5,
-    jitter=0.25,
+    prefix_tokens=5,
 )
 
 
@@ -22,8 +21,6 @@ def test_sizes_lie_between_their_bounds_and_reach_them():
     drawn = list(KIND.at(range(500), 1))
     assert {one.input_tokens for one in drawn} == set(range(10, 21))
     assert {one.output_tokens for one in drawn} == {1, 2, 3}
-    assert all(0.75 <= one.slowness <= 1.25 for one in drawn)
-    assert {one.cached_tokens for one in drawn} == {5}
     assert [one.at_s for one in drawn] == list(range(500))
     assert len({one.id for one in drawn}) == 500
     assert {*drawn[0].facts()} == {
@@ -31,12 +28,30 @@ def test_sizes_lie_between_their_bounds_and_reach_them():
     }  # fmt: skip
 
 
-def test_another_number_of_sizes_moves_no_time_in_the_engine():
-    """Each thing has a stream of its own."""
-    wider = replace(KIND, input_tokens=(10, 10_000))
-    one, other = list(KIND.at(range(20), 1)), list(wider.at(range(20), 1))
-    assert [a.slowness for a in one] == [a.slowness for a in other]
-    assert [a.input_tokens for a in one] != [a.input_tokens for a in other]
+def test_a_host_knows_session_tenant_and_priority_where_there_are_any():
+    """As a gateway reads them from a header."""
+    (one,) = KIND.at([0.0], 1)
+    facts = replace(one, session="s", tenant="t", priority=2).facts()
+    assert (facts["session"], facts["tenant"], facts["priority"]) == ("s", "t", 2)
+    assert {*replace(one, session="s").facts()} - {*one.facts()} == {"session"}
+
+
+def test_a_kind_shares_a_beginning_and_each_goes_on_alone():
+    """One chain of all, and after it one of each; without a beginning there is none."""
+    assert [one.prefix for one in KIND.at([0.0, 1.0], 1)] == [
+        (("k", 5), ("k-1", 0)),
+        (("k", 5), ("k-2", 0)),
+    ]
+    (alone,) = replace(KIND, prefix_tokens=0).at([0.0], 1)
+    assert alone.prefix == ()
+
+
+def test_another_kind_moves_no_size_of_this_one():
+    """Each has a stream of its own, and so has each seed."""
+    here = [one.input_tokens for one in KIND.at(range(50), 1)]
+    assert here == [one.input_tokens for one in KIND.at(range(50), 1)]
+    for other in (replace(KIND, name="o").at(range(50), 1), KIND.at(range(50), 2)):
+        assert here != [one.input_tokens for one in other]
 
 
 def test_every_seed_offers_the_same_load_at_other_times():
@@ -72,14 +87,14 @@ def test_streams_of_requests_are_merged_by_time():
 
 
 @pytest.mark.parametrize(
-    "changed",
-    ["id", "at_s", "input_tokens", "max_output_tokens", "output_tokens",
-     "cached_tokens", "slowness"],
+    ("changed", "value"),
+    [("id", "other"), ("at_s", 0.5), ("input_tokens", 21), ("max_output_tokens", 4),
+     ("output_tokens", 4), ("prefix", (("k", 6), ("k-1", 0))), ("session", "s"),
+     ("tenant", "t"), ("priority", 1)],
 )  # fmt: skip
-def test_the_hash_tells_plans_apart_by_everything(changed):
+def test_the_hash_tells_plans_apart_by_everything(changed, value):
     """Whatever differs, the traffic was not the same."""
     one, *rest = KIND.at(range(3), 1)
-    value = "other" if changed == "id" else getattr(one, changed) + 1
     assert plan_hash([one, *rest]) == plan_hash([replace(one), *rest])
     assert plan_hash([replace(one, **{changed: value}), *rest]) != plan_hash(
         [one, *rest]

@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import Self
 
 from admitperf.bench import scene
-from admitperf.simulator import closed_loop, serve
+from admitperf.simulator import End, closed_loop, serve
 
 TTFT_FACTOR = 5.0
 """Deadline of the first token, in unloaded ones. Origin: the product brief, 12."""
@@ -38,27 +38,30 @@ class Calibration:
 
     Attributes:
         unloaded_ms: p95 of the time to first token of questions served alone.
+        token_ms: their mean time between two tokens.
         capacity_per_s: questions a second that end while a closed loop keeps a queue,
             beside the documents.
         answers: how many ended while that was measured.
     """
 
     unloaded_ms: float
+    token_ms: float
     capacity_per_s: float
     answers: int
 
     @classmethod
     def measured(cls, seed: int) -> Self:
         """Measures the scene's engine."""
-        return cls(_unloaded_ms(seed), *_capacity(seed))
+        alone = _alone(seed)
+        return cls(_p95_ttft_ms(alone), _token_ms(alone), *_capacity(seed))
 
     @property
     def slo(self) -> dict[str, float]:
         """The deadlines, in milliseconds."""
-        token_ms = scene.ENGINE.decode_ms_per_token
+        stall_ms = max(STALL_FACTOR * self.token_ms, STALL_LEAST_MS)
         return {
             "ttft_ms": float(round(TTFT_FACTOR * self.unloaded_ms)),
-            "stall_ms": max(STALL_FACTOR * token_ms, STALL_LEAST_MS),
+            "stall_ms": float(round(stall_ms)),
         }
 
     @property
@@ -76,16 +79,26 @@ class Calibration:
         return max(0, math.floor(self.left_ms / 1e3 * self.capacity_per_s))
 
 
-def _unloaded_ms(seed: int) -> float:
-    alone = scene.QUESTION.at((n * _APART_S for n in range(UNLOADED)), seed)
-    took = sorted(end.ttft_ms for end in serve(tuple(alone), scene.ENGINE))
+def _alone(seed: int) -> list[End]:
+    questions = scene.QUESTION.at((n * _APART_S for n in range(UNLOADED)), seed)
+    return serve(tuple(questions), scene.ENGINE, seed)
+
+
+def _p95_ttft_ms(ends: list[End]) -> float:
+    took = sorted(end.ttft_ms for end in ends)
     return took[math.ceil(0.95 * len(took)) - 1]
+
+
+def _token_ms(ends: list[End]) -> float:
+    gaps = sum(end.arrival.output_tokens - 1 for end in ends)
+    return sum(end.e2e_ms - end.ttft_ms for end in ends) / gaps
 
 
 def _capacity(seed: int) -> tuple[float, int]:
     begin_s = scene.BEGIN_S
+    (engine,) = scene.setting(seed).fleet().engines
     ends = closed_loop(
-        scene.ENGINE,
+        engine,
         tuple(scene.documents(seed)),
         scene.QUESTION.at(repeat(0.0), seed),
         CLIENTS,

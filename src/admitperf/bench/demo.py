@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from admitperf._version import __version__
 from admitperf.bench import scene
@@ -140,7 +140,7 @@ def run_demo(folder: Path, repeats: int, seed: int, told: Told) -> Demo:
     Args:
         folder: `demo/<policy>/r<n>.jsonl` goes there; logs of an earlier demo go.
         repeats: of each policy.
-        seed: of the traffic, the service times and the scraper.
+        seed: of the traffic, the engine's noise and the scraper.
         told: called before each run.
 
     Raises:
@@ -150,24 +150,30 @@ def run_demo(folder: Path, repeats: int, seed: int, told: Told) -> Demo:
     clear((top / name for name in POLICIES), _is_ours)
     measured = Calibration.measured(seed)
     calm = Calm.measured(measured, seed)
-    seeds = stream(seed, "repeats")
-    plans = [
-        scene.traffic(measured.capacity_per_s, seeds.getrandbits(63))
-        for _ in range(repeats)
-    ]
+    chance = stream(seed, "repeats")
+    traffic = [_Traffic.drawn(measured, chance.getrandbits(63)) for _ in range(repeats)]
     arms = [(n, name) for n in range(1, repeats + 1) for name in POLICIES]
     for done, (n, name) in enumerate(arms):
         told(f"{name} r{n}", done, len(arms))
-        _run(name, top / name / f"r{n}.jsonl", plans[n - 1], measured, seed)
-    return Demo(measured, calm, len(plans[0]), repeats, seed, folder)
+        _run(name, top / name / f"r{n}.jsonl", traffic[n - 1], measured, seed)
+    requests = len(traffic[0].arrivals)
+    return Demo(measured, calm, requests, repeats, seed, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """What the policies of one repeat meet, and by which chance."""
+
+    arrivals: Sequence[Arrival]
+    seed: int
+
+    @classmethod
+    def drawn(cls, measured: Calibration, seed: int) -> Self:
+        return cls(scene.traffic(measured.capacity_per_s, seed), seed)
 
 
 def _run(
-    name: str,
-    path: Path,
-    arrivals: Sequence[Arrival],
-    measured: Calibration,
-    seed: int,
+    name: str, path: Path, met: _Traffic, measured: Calibration, seed: int
 ) -> None:
     """One policy once."""
     clock = VirtualClock(wall_s=WALL_S)
@@ -177,12 +183,12 @@ def _run(
         experiment=EXPERIMENT,
         run=path.stem,
         slo=measured.slo,
-        notes=_notes(arrivals, measured, seed),
+        notes=_notes(met.arrivals, measured, seed),
         raw="reference",
         reports_outcomes=True,
         **_parameters(name, measured),
     ) as policy:
-        run(policy, clock, arrivals, scene.setting(seed))
+        run(policy, clock, met.arrivals, scene.setting(met.seed))
     name_run(path, f"{name}-{path.stem}-seed{seed}")
 
 

@@ -9,22 +9,31 @@ What it models and what it leaves out: docs/reference/simulator.md.
 
 from admitperf.simulator.arrival import Arrival
 from admitperf.simulator.closed_loop import closed_loop
-from admitperf.simulator.engine import End
+from admitperf.simulator.engine import Engine
+from admitperf.simulator.events import End, FirstToken, Refused
+from admitperf.simulator.fleet import Fleet
 from admitperf.simulator.loop import Setting, run, serve
 from admitperf.simulator.model import EngineModel
 from admitperf.simulator.scraper import Scraping
 from admitperf.simulator.streams import stream
+from admitperf.simulator.traffic import OpenLoop, Traffic
 from admitperf.simulator.virtual_clock import VirtualClock
 from admitperf.simulator.workload import Kind, Phase, plan_hash, poisson, together
 
 __all__ = [
     "Arrival",
     "End",
+    "Engine",
     "EngineModel",
+    "FirstToken",
+    "Fleet",
     "Kind",
+    "OpenLoop",
     "Phase",
+    "Refused",
     "Scraping",
     "Setting",
+    "Traffic",
     "VirtualClock",
     "closed_loop",
     "plan_hash",

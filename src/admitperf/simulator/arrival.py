@@ -4,6 +4,15 @@ from dataclasses import dataclass
 
 from admitperf.core.facts import Facts
 
+Prefix = tuple[tuple[str, int], ...]
+"""The beginning of a prompt by what it repeats: (name of a chain, tokens), in order.
+
+A chain is text that only grows: two prompts that name the same chains to the same
+lengths begin alike. The last one named goes on through the rest of the prompt and the
+answer, as a session's does; a request that shares a beginning and then goes its own
+way names its own part too: `(("system", 2000), ("request-17", 300))`.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
@@ -15,10 +24,10 @@ class Arrival:
         input_tokens: prompt.
         max_output_tokens: the bound its caller set.
         output_tokens: how long the answer will be, at least 1; no host knows it.
-        cached_tokens: of the prompt, in the engine's prefix cache when it comes; no
-            host knows it before.
-        slowness: factor on its times in the engine, 1.0 = as the model says; no host
-            knows it. It belongs to the request, so that every policy meets the same.
+        prefix: what of it others repeat; empty = all of it is its own.
+        session: the agent's session; None = it belongs to none.
+        tenant: who pays; None = nobody is told apart.
+        priority: for an engine that sorts by it, the lower the sooner.
     """
 
     id: str
@@ -26,14 +35,23 @@ class Arrival:
     input_tokens: int
     max_output_tokens: int
     output_tokens: int
-    cached_tokens: int = 0
-    slowness: float = 1.0
+    prefix: Prefix = ()
+    session: str | None = None
+    tenant: str | None = None
+    priority: int = 0
 
     def facts(self) -> Facts:
         """What a host can know before the answer, for the call of a policy."""
-        return {
+        facts: Facts = {
             "input_tokens": self.input_tokens,
             "max_output_tokens": self.max_output_tokens,
             "stream": True,
             "late_ms": 0.0,  # virtual time is never late
         }
+        if self.session is not None:
+            facts["session"] = self.session
+        if self.tenant is not None:
+            facts["tenant"] = self.tenant
+        if self.priority:
+            facts["priority"] = self.priority
+        return facts

@@ -1,114 +1,66 @@
-"""One engine in virtual time: slots, a queue, a KV cache, prefill and decode.
+"""One engine: a queue, steps that mix prefill and decode, a paged KV cache.
 
-It leaps from one thing that happens to the next. Between two of them the memory in use
-grows on a straight line, so the moment it is full is known, and nothing is stepped.
+It works as vLLM 0.32's scheduler does, step by step, but leaps over steps in which
+nobody comes, starts, ends or is thrown out: their times add up in closed form, and so
+do the blocks they take. It knows nothing of clocks: it is told up to when to go on, so
+the same engine runs in virtual time and behind HTTP.
+
+What it models and what it leaves out: docs/engine-model.md.
 """
 
-import heapq
-import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
+from math import inf, isnan
 
 from admitperf.simulator.arrival import Arrival
+from admitperf.simulator.blocks import Blocks
+from admitperf.simulator.decoding import Decoding
+from admitperf.simulator.events import End, Event, FirstToken, Refused
+from admitperf.simulator.job import Job
 from admitperf.simulator.model import EngineModel
-
-
-@dataclass(frozen=True, slots=True)
-class FirstToken:
-    """A request has its first token.
-
-    Attributes:
-        arrival: the request.
-        at_s: when, in seconds from the start.
-    """
-
-    arrival: Arrival
-    at_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """A request has its last token and let go of its slot and memory.
-
-    Attributes:
-        arrival: the request.
-        at_s: when, in seconds from the start.
-        ttft_ms: from its submission to the first token.
-        max_gap_ms: longest time between two tokens; None = it has only one.
-        e2e_ms: from its submission to the last token.
-        preempted: how often it was thrown out of memory on the way.
-    """
-
-    arrival: Arrival
-    at_s: float
-    ttft_ms: float
-    max_gap_ms: float | None
-    e2e_ms: float
-    preempted: int
-
-
-Event = FirstToken | End
-
-
-class _Job:
-    """A request inside the engine."""
-
-    __slots__ = (
-        "arrival",
-        "done",
-        "first_s",
-        "gap_s",
-        "last_s",
-        "preempted",
-        "since_s",
-        "submitted_s",
-        "tokens",
-        "turn",
-    )
-
-    def __init__(self, arrival: Arrival, submitted_s: float) -> None:
-        self.arrival = arrival
-        self.submitted_s = submitted_s
-        self.done = 0  # tokens it has given
-        self.tokens = 0  # it holds, without those of the present decode
-        self.turn = 0  # which start in the engine's life this is; 0 = it waits
-        self.first_s = self.last_s = math.nan
-        self.since_s: float | None = None  # decoding since; None = it is not
-        self.gap_s = 0.0
-        self.preempted = 0
+from admitperf.simulator.pace import Leap, Noise, Slowest
+from admitperf.simulator.tally import Histogram, Tally
+from admitperf.simulator.waiting import ByRank, FirstCome
 
 
 class Engine:
     """An engine that nothing has been asked of yet.
 
-    Attributes:
+    Args:
         model: what it can do.
+        seed: of the noise on its steps.
+
+    Attributes:
+        model: as given.
         now_s: seconds since the start.
-        preempted: requests thrown out of memory so far.
-        started: requests that had their first token.
-        ended: requests that had their last.
-        prompt_tokens: of the requests started.
-        cached_tokens: of those, found in the prefix cache.
-        ttft_s, queue_s, e2e_s: sums over the requests started, started and ended.
+        tally: what it has counted.
     """
 
-    def __init__(self, model: EngineModel) -> None:
+    def __init__(self, model: EngineModel, seed: int = 0) -> None:
         self.model = model
         self.now_s = 0.0
-        self.preempted = self.started = self.ended = 0
-        self.prompt_tokens = self.cached_tokens = 0
-        self.ttft_s = self.queue_s = self.e2e_s = 0.0
-        self._given = 0  # tokens, without those of present decodes
-        self._queue: deque[_Job] = deque()
-        self._slots: dict[int, _Job] = {}  # by turn, so the youngest stands last
+        self.tally = Tally()
+        self._noise = Noise(model, seed)
+        self._slowest = Slowest()
+        self._blocks = Blocks(
+            model.kv_blocks, model.block_size, findable=model.prefix_caching
+        )
+        self._inside: dict[str, Job] = {}
+        self._coming: deque[Job] = deque()
+        self._queue: FirstCome | ByRank = (
+            ByRank() if model.scheduling == "priority" else FirstCome()
+        )
+        self._running: dict[int, Job] = {}  # by turn
+        self._decoding = Decoding(model.block_size)
+        self._half: Job | None = None  # its prompt is computed in part
+        self._prefilled: list[Job] = []  # their prompts are after this step
+        self._leaving: list[Job] = []  # their callers went away
+        self._leap: Leap | None = None
+        self._steps = 0  # that are over, up to the present leap
         self._turns = 0
-        self._prefilled: tuple[float, _Job] | None = None
-        self._ends: list[tuple[float, int]] = []  # a heap; a turn that is over is void
-        # Memory in use at t: held + growth * t - before.
-        self._held = 0
-        self._growth = 0.0
-        self._before = 0.0
+        self._backlog = 0  # tokens of prompts without a first token
+        self._given = 0  # tokens
 
     @property
     def waiting(self) -> int:
@@ -118,176 +70,436 @@ class Engine:
     @property
     def running(self) -> int:
         """Requests that hold a slot."""
-        return len(self._slots)
+        return len(self._running)
 
     @property
-    def kv_tokens(self) -> float:
-        """Tokens in the KV cache."""
-        return self._held + self._growth * self.now_s - self._before
+    def inside(self) -> int:
+        """Requests that were taken and are not over."""
+        return len(self._inside)
+
+    @property
+    def ahead_s(self) -> float:
+        """Until when nothing will happen; inf = nothing will."""
+        coming_s = self._coming[0].due_s if self._coming else inf
+        return min(coming_s, self._leap.end_s) if self._leap else coming_s
+
+    @property
+    def kv_fraction(self) -> float:
+        """Of the cache's blocks, those of running requests."""
+        ahead = 0
+        if self._leap:  # the first of its steps has its blocks already
+            begun = min(self._done() + 1, self._leap.steps)
+            ahead = self._decoding.blocks_between(self._steps + 1, self._steps + begun)
+        return 1.0 - (self._blocks.free - ahead) / self.model.kv_blocks
 
     @property
     def given_tokens(self) -> int:
         """Tokens of all answers so far."""
-        return self._given + sum(self._fresh(job) for job in self._slots.values())
+        return self._given + self._decoding.count * self._done()
 
-    def submit(self, arrival: Arrival) -> None:
-        """Takes a request, now.
+    @property
+    def gaps(self) -> Histogram:
+        """Times between tokens so far, in seconds."""
+        done, count = self._done(), self._decoding.count
+        if self._leap is None or not done or not count:
+            return self.tally.gap_s
+        mean_s = (self._leap.after_s(done) - self._leap.start_s) / done
+        return self.tally.gap_s.with_more(mean_s, count * done)
+
+    @property
+    def next_s(self) -> float:
+        """When its present step ends or a request reaches its queue; inf = neither."""
+        coming_s = self._coming[0].due_s if self._coming else inf
+        if not self._leap:
+            return coming_s
+        return min(coming_s, self._leap.after_s(self._done() + 1))
+
+    def given(self, request_id: str) -> int:
+        """Tokens a request inside has given.
 
         Raises:
-            ValueError: it can never fit into the KV cache.
+            KeyError: it is not inside.
         """
-        if arrival.input_tokens + arrival.output_tokens > self.model.kv_tokens:
-            raise ValueError(
-                f"request {arrival.id} needs {arrival.input_tokens} +"
-                f" {arrival.output_tokens} tokens and the KV cache holds"
-                f" {self.model.kv_tokens}"
-            )
-        self._queue.append(_Job(arrival, self.now_s))
-        self._start()
+        return self._inside[request_id].given_after(self._steps + self._done())
+
+    def cached(self, request_id: str) -> int:
+        """Tokens of its prompt found in the cache, once a request has started.
+
+        Raises:
+            KeyError: it is not inside.
+        """
+        return self._inside[request_id].cached_tokens
+
+    def remember(self, name: str, tokens: int) -> None:
+        """Puts a chain into the prefix cache, as if it had been asked before.
+
+        Raises:
+            ValueError: there is no room, or requests are inside.
+        """
+        if self._inside:
+            raise ValueError(f"{name} cannot be put in: requests are inside")
+        self._blocks.remember(name, tokens)
+
+    def submit(self, arrival: Arrival) -> bool:
+        """Takes a request, now.
+
+        Returns:
+            False: one of the engine's own limits refuses it.
+
+        Raises:
+            ValueError: it can never fit, or one of its id is inside.
+        """
+        self._check(arrival)
+        if self._refused():
+            return False
+        due_s = self.now_s + self.model.front_ms / 1e3
+        job = Job(arrival, self.now_s, due_s)
+        self._inside[arrival.id] = job
+        self._coming.append(job)
+        return True
+
+    def cancel(self, request_id: str) -> None:
+        """Its caller went away: it is gone when the present step is over.
+
+        One that is not inside is nobody's concern.
+        """
+        job = self._inside.get(request_id)
+        if job is None or job in self._leaving:
+            return
+        if job in self._coming:
+            self._coming.remove(job)
+            del self._inside[request_id]
+            return
+        self._leaving.append(job)
+        if self._leap:
+            self._leap.cut(self.now_s)
 
     def run_to(self, until_s: float) -> Iterator[Event]:
         """Lets time pass, and tells what happens in its order.
+
+        To be gone through to its end.
 
         Args:
             until_s: included; infinity = until nothing is left to do.
         """
         while True:
-            end_s = self._next_end_s()
-            prefilled_s = self._prefilled[0] if self._prefilled else math.inf
-            full_s = self._full_s()
-            at_s = min(end_s, prefilled_s, full_s)
-            if at_s > until_s or at_s == math.inf:
+            at_s = self.ahead_s
+            if at_s > until_s or at_s == inf:
                 break
             self.now_s = at_s
-            if at_s == end_s:  # first of what falls together: it makes room
-                yield self._end(self._slots[heapq.heappop(self._ends)[1]])
-                self._start()
-            elif at_s == prefilled_s:
-                yield from self._token()
-                self._start()
-            else:
-                self._preempt()
-        if until_s != math.inf:
+            yield from self._happen()
+        if until_s != inf:
             self.now_s = until_s
 
-    def _next_end_s(self) -> float:
-        ends = self._ends
-        while ends and ends[0][1] not in self._slots:
-            heapq.heappop(ends)
-        return ends[0][0] if ends else math.inf
+    def _happen(self) -> list[Event]:
+        """Everything there is just now."""
+        told = list[Event]()
+        while self._coming and self._coming[0].due_s == self.now_s:
+            self._arrive(self._coming.popleft(), told)
+        leap = self._leap
+        if leap and leap.end_s == self.now_s:
+            self._leap = None
+            self._step_over(leap, told)
+            self._schedule()
+        elif not leap and len(self._queue):
+            self._schedule()
+        return told
 
-    def _full_s(self) -> float:
-        """When memory will be full if nothing happens before."""
-        if self._growth <= 0.0:
-            return math.inf
-        room = self.model.kv_tokens - self._held + self._before
-        return max(self.now_s, room / self._growth)
+    def _done(self) -> int:
+        """Steps of the present leap that are over."""
+        return self._leap.done(self.now_s) if self._leap else 0
 
-    def _start(self) -> None:
-        """Begins the prefill of the request that waits longest, if it may."""
-        if self._prefilled or not self._queue:
-            return
-        model, job = self.model, self._queue[0]
-        tokens = job.arrival.input_tokens + job.done
-        if len(self._slots) >= model.max_num_seqs:
-            return
-        if self.kv_tokens + tokens > model.kv_tokens:
-            return
-        self._queue.popleft()
-        self._turns += 1
-        job.turn, job.tokens = self._turns, tokens
-        self._slots[job.turn] = job
-        self._held += tokens
-        if not job.preempted:
-            self.queue_s += self.now_s - job.submitted_s
-        cached = 0 if job.preempted else job.arrival.cached_tokens
-        took_ms = model.prefill_ms + model.prefill_ms_per_token * (tokens - cached)
-        self._prefilled = self.now_s + took_ms * job.arrival.slowness / 1e3, job
+    def _check(self, arrival: Arrival) -> None:
+        tokens = arrival.input_tokens + arrival.output_tokens
+        most = self.model.longest_tokens
+        if arrival.id in self._inside:
+            raise ValueError(f"request {arrival.id} is inside already")
+        if arrival.input_tokens < 1 or arrival.output_tokens < 1:
+            raise ValueError(f"request {arrival.id} has no prompt or asks for nothing")
+        if tokens > most:
+            raise ValueError(
+                f"request {arrival.id} needs {arrival.input_tokens} +"
+                f" {arrival.output_tokens} tokens and the engine takes {most}"
+            )
+        if sum(tokens for _, tokens in arrival.prefix) > arrival.input_tokens:
+            raise ValueError(f"request {arrival.id} names more prefix than prompt")
 
-    def _token(self) -> Iterator[Event]:
-        """A prefill is over, and with it comes a token; the rest is decoded."""
-        if self._prefilled is None:
+    def _refused(self) -> bool:
+        """Whether a limit of the engine's own holds, and counts it."""
+        model, inside = self.model, len(self._queue) + len(self._running)
+        for name, limit, now in (
+            ("max_num_queued_reqs", model.max_num_queued_reqs, inside),
+            ("max_num_queued_tokens", model.max_num_queued_tokens, self._backlog),
+        ):
+            if limit is not None and now >= limit:
+                self.tally.refused[name] += 1
+                return True
+        return False
+
+    def _arrive(self, job: Job, told: list[Event]) -> None:
+        """It reaches the queue just now."""
+        if self._refused():
+            del self._inside[job.arrival.id]
+            told.append(Refused(job.arrival, self.now_s))
             return
-        _, job = self._prefilled
-        self._prefilled = None
+        self._backlog += job.arrival.input_tokens
+        stored = partial(self._stored_now, job)
+        job.claim = self._blocks.claim(job.arrival.prefix, stored)
+        self._queue.add(job)
+        if self._leap and self._may_start(job):
+            self._leap.cut(self.now_s)
+
+    def _may_start(self, job: Job) -> bool:
+        free_slot = len(self._running) < self.model.max_num_seqs
+        return free_slot and self._queue.first() is job
+
+    def _stored_now(self, job: Job) -> int:
+        """Tokens in the cache, those of the step that is being put together too."""
+        return job.stored_after(self._steps + 1)
+
+    # ------------------------------------------------------------- the end of a step
+
+    def _step_over(self, leap: Leap, told: list[Event]) -> None:
+        self._count(leap)
+        for job in self._leaving:
+            self._drop(job)
+        self._leaving.clear()
+        for job in self._decoding.ended(self._steps):
+            job.gap_s = max(job.gap_s, self._slowest.since(job.since))
+            told.append(self._end(job))
+        for job in self._prefilled:
+            self._token(job, told)
+        self._prefilled.clear()
+
+    def _count(self, leap: Leap) -> None:
+        """Books the steps of a leap."""
+        count, begun = self._decoding.count, self._steps
+        self._steps += leap.steps
+        if count:
+            self._blocks.take(self._decoding.blocks_between(begun + 1, self._steps))
+            self._slowest.add(self._steps, leap.longest_s)
+            mean_s = (leap.end_s - leap.start_s) / leap.steps
+            unheard = sum(job.base is not None for job in self._leaving)
+            self.tally.gap_s.add(mean_s, count * leap.steps - unheard)
+            self._given += count * leap.steps - unheard
+
+    def _drop(self, job: Job) -> None:
+        """Lets a request go whose caller went away."""
+        if self._inside.pop(job.arrival.id, None) is None:
+            return
+        if not job.given:
+            self._backlog -= job.arrival.input_tokens
+        if job.turn in self._running:
+            self._stop(job)
+            if job in self._prefilled:
+                self._prefilled.remove(job)
+        else:
+            self._queue.remove(job)
+        self._blocks.leave(job.claim)
+
+    def _stop(self, job: Job) -> None:
+        """Takes slot and blocks from a request."""
+        del self._running[job.turn]
+        self._blocks.let_go(job.claim, job.stored_after(self._steps))
+        if job is self._half:
+            self._half = None
+        if job.base is not None:
+            self._decoding.remove(job)
+            job.base = None
+        job.stored = 0
+        if not self._running:
+            self._slowest.clear()
+
+    def _token(self, job: Job, told: list[Event]) -> None:
+        """The prompt is computed, and what was given before: with it comes a token."""
+        job.given += 1
         self._given += 1
-        job.done += 1
-        if job.done == 1:
+        if job.given == 1:
             job.first_s = self.now_s
-            self.started += 1
-            self.prompt_tokens += job.arrival.input_tokens
-            self.cached_tokens += job.arrival.cached_tokens
-            self.ttft_s += self.now_s - job.submitted_s
-            yield FirstToken(job.arrival, self.now_s)
+            self._backlog -= job.arrival.input_tokens
+            self._started(job)
+            told.append(FirstToken(job.arrival, self.now_s))
         else:
-            job.gap_s = max(job.gap_s, self.now_s - job.last_s)
-        job.last_s = self.now_s
-        if job.done == job.arrival.output_tokens:
-            yield self._end(job)
+            gap_s = self.now_s - job.last_s
+            job.gap_s = max(job.gap_s, gap_s)
+            self.tally.gap_s.add(gap_s)
+        if job.left:
+            self._decoding.add(job, self._steps)
         else:
-            self._decode(job)
+            told.append(self._end(job))
 
-    def _decode(self, job: _Job) -> None:
-        step_s = self._step_s(job)
-        left = job.arrival.output_tokens - job.done
-        job.since_s = self.now_s
-        job.gap_s = max(job.gap_s, step_s)
-        self._growth += 1 / step_s
-        self._before += self.now_s / step_s
-        heapq.heappush(self._ends, (self.now_s + left * step_s, job.turn))
+    def _started(self, job: Job) -> None:
+        tally = self.tally
+        tally.started += 1
+        tally.prompt_tokens += job.arrival.input_tokens
+        tally.ttft_s.add(self.now_s - job.submitted_s)
+        tally.prefill_s.add(self.now_s - job.began_s)
 
-    def _step_s(self, job: _Job) -> float:
-        return self.model.decode_ms_per_token * job.arrival.slowness / 1e3
-
-    def _fresh(self, job: _Job) -> int:
-        """Whole tokens of the present decode; the last is told by the end alone."""
-        if job.since_s is None:
-            return 0
-        whole = int((self.now_s - job.since_s) / self._step_s(job))
-        return min(whole, job.arrival.output_tokens - job.done - 1)
-
-    def _end(self, job: _Job) -> End:
-        self._given += job.arrival.output_tokens - job.done
-        self._leave(job)
-        self.ended += 1
+    def _end(self, job: Job) -> End:
+        """Its last token is given: it leaves, and its blocks are free at once."""
+        arrival, tally = job.arrival, self.tally
         e2e_s = self.now_s - job.submitted_s
-        self.e2e_s += e2e_s
+        tally.ended += 1
+        tally.e2e_s.add(e2e_s)
+        tally.decode_s.add(self.now_s - job.first_s)
+        self._release(job)
         return End(
-            job.arrival,
+            arrival,
             self.now_s,
             (job.first_s - job.submitted_s) * 1e3,
-            job.gap_s * 1e3 if job.arrival.output_tokens > 1 else None,
+            job.gap_s * 1e3 if arrival.output_tokens > 1 else None,
             e2e_s * 1e3,
             job.preempted,
+            job.cached_tokens,
         )
 
-    def _preempt(self) -> None:
-        """Memory is full: the request started last gives its own back, and waits first.
+    def _release(self, job: Job) -> None:
+        del self._running[job.turn], self._inside[job.arrival.id]
+        self._blocks.let_go(job.claim, job.stored_after(self._steps))
+        self._blocks.leave(job.claim)
+        if not self._running:
+            self._slowest.clear()
 
-        It keeps its tokens and computes them anew. Nothing is started in its place
-        before something else happens: what was freed is what it would need.
+    # ----------------------------------------------------------- the start of a step
+
+    def _schedule(self) -> None:
+        """Puts the next step together, and as many like it as will follow."""
+        squeezed, chunk = self._make_room()
+        decoding, size = self._decoding, self.model.block_size
+        resident = decoding.tokens(self._steps)
+        self._blocks.take(decoding.blocks(self._steps))
+        if self._half is not None:
+            resident += self._half.stored
+            self._blocks.take(_more_blocks(self._half, chunk, size))
+            self._compute(self._half, chunk)
+        budget = self.model.max_num_batched_tokens - decoding.count
+        left = budget - chunk
+        if not squeezed:
+            left, found = self._admit(left)
+            resident += found
+        if self._running:
+            self._set_out(budget - left, resident, again=squeezed)
+
+    def _make_room(self) -> tuple[bool, int]:
+        """Throws requests out until the next step's blocks are free.
+
+        Returns:
+            Whether any were, and the tokens of the half-computed prompt that are next:
+            room is made for as many as were meant before it was made.
         """
-        job = self._slots[next(reversed(self._slots))]
-        if self._prefilled and self._prefilled[1] is job:
-            self._prefilled = None
-        fresh = self._fresh(job)
-        if job.since_s is not None and fresh:
-            job.last_s = job.since_s + fresh * self._step_s(job)
-        self._given += fresh
-        job.done += fresh
-        self._leave(job)
-        job.preempted += 1
-        self.preempted += 1
-        self._queue.appendleft(job)
+        decoding, free, squeezed = self._decoding, self._blocks, False
+        while decoding.blocks(self._steps) > free.free:
+            self._preempt(self._victim())
+            squeezed = True
+        if self._half is None:
+            return squeezed, 0
+        budget = self.model.max_num_batched_tokens - decoding.count
+        chunk = min(self._half.known - self._half.stored, budget)
+        more = _more_blocks(self._half, chunk, self.model.block_size)
+        while (
+            self._half is not None and decoding.blocks(self._steps) + more > free.free
+        ):
+            self._preempt(self._victim())
+            squeezed = True
+        return squeezed, 0 if self._half is None else chunk
 
-    def _leave(self, job: _Job) -> None:
-        """Gives slot and memory back."""
-        del self._slots[job.turn]
-        self._held -= job.tokens
-        if job.since_s is not None:
-            step_s = self._step_s(job)
-            self._growth -= 1 / step_s
-            self._before -= job.since_s / step_s
-            job.since_s = None
-        if not self._ends or not self._slots:  # nothing decodes: no rounding is left
-            self._growth = self._before = 0.0
+    def _victim(self) -> Job:
+        """Who came last; where priority counts, who matters least."""
+        latest = reversed(self._running.values())
+        if self.model.scheduling == "fcfs":
+            return next(latest)
+        return max(latest, key=lambda job: job.rank[:2])
+
+    def _preempt(self, job: Job) -> None:
+        """It waits first, keeps its tokens, and computes them anew."""
+        if job.base is not None:
+            job.given = job.given_after(self._steps)
+            job.last_s = self.now_s
+            if self._steps > job.since:
+                job.gap_s = max(job.gap_s, self._slowest.since(job.since))
+        self._stop(job)
+        job.known = job.arrival.input_tokens + job.given
+        job.preempted += 1
+        self.tally.preempted += 1
+        self._queue.put_back(job)
+
+    def _admit(self, budget: int) -> tuple[int, int]:
+        """Starts who waits, as far as slots, blocks and budget go.
+
+        Returns:
+            The budget that is left, and tokens that were found in the cache.
+        """
+        queue, model, found = self._queue, self.model, 0
+        while len(queue) and budget and len(self._running) < model.max_num_seqs:
+            job = queue.first()
+            if not model.chunked_prefill and self._uncached(job) > budget:
+                break
+            if not self._blocks.start(job.claim, job.known):
+                break
+            queue.take()
+            cached = job.claim.found * model.block_size
+            chunk = min(job.known - cached, budget)
+            self._begin(job, cached)
+            stored = cached + chunk
+            self._blocks.take(-(-stored // model.block_size) - job.claim.found)
+            self._compute(job, chunk)
+            budget -= chunk
+            found += cached
+        return budget, found
+
+    def _uncached(self, job: Job) -> int:
+        found = self._blocks.findable(job.claim, job.known)
+        return job.known - found * self.model.block_size
+
+    def _begin(self, job: Job, cached: int) -> None:
+        self._turns += 1
+        job.turn, job.stored = self._turns, cached
+        self._running[job.turn] = job
+        if isnan(job.began_s):
+            job.began_s = self.now_s
+            job.cached_tokens = cached
+            self.tally.queried_tokens += job.known
+            self.tally.cached_tokens += cached
+            self.tally.queue_s.add(self.now_s - job.submitted_s)
+
+    def _compute(self, job: Job, chunk: int) -> None:
+        job.stored += chunk
+        whole = job.stored == job.known
+        self._half = None if whole else job
+        if whole:
+            self._prefilled.append(job)
+
+    def _set_out(self, prompt_tokens: int, resident: int, *, again: bool) -> None:
+        """Begins the step, and all after it that will be like it.
+
+        Args:
+            prompt_tokens: it computes.
+            resident: tokens in the cache when it begins.
+            again: somebody was thrown out, so the queue is asked again after it.
+        """
+        model, decoding = self.model, self._decoding
+        sequences = decoding.count + len(self._prefilled) + (self._half is not None)
+        first_ms = (
+            model.step_ms
+            + model.ms_per_resident_token * resident
+            + model.ms_per_prefill_token * prompt_tokens
+            + model.ms_per_sequence * sequences
+        )
+        steps = 1 if again or prompt_tokens else self._alike()
+        factor = self._noise.at(self._steps) / 1e3
+        growth_ms = model.ms_per_resident_token * decoding.count
+        self._leap = Leap(self.now_s, steps, first_ms * factor, growth_ms * factor)
+
+    def _alike(self) -> int:
+        """Steps from here on in which everybody gives a token and nothing else is."""
+        step, decoding = self._steps, self._decoding
+        most = min(decoding.next_end() - step, self._noise.lasts(step))
+        if len(self._queue) and len(self._running) < self.model.max_num_seqs:
+            first = self._queue.first()
+            most = min(most, self._blocks.grows_in(first.claim, first.known))
+        return 1 + decoding.steps_with(self._blocks.free, step + 1, int(most) - 1)
+
+
+def _more_blocks(job: Job, chunk: int, size: int) -> int:
+    """Blocks that so many tokens more of a prompt take."""
+    return -(-(job.stored + chunk) // size) - -(-job.stored // size)

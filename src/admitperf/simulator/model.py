@@ -1,48 +1,118 @@
-"""What an engine can do, as numbers."""
+"""What an engine is, and what its steps cost, as numbers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+_AT_LEAST_1 = (
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "kv_blocks",
+    "block_size",
+    "max_model_len",
+    "max_num_queued_reqs",
+    "max_num_queued_tokens",
+    "noise_steps",
+)
+_AT_LEAST_0 = (
+    "front_ms",
+    "step_ms",
+    "ms_per_resident_token",
+    "ms_per_prefill_token",
+    "ms_per_sequence",
+    "noise",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineModel:
-    """One engine.
+    """One engine that works in steps, named as vLLM names its options.
 
-    A request holds a slot from the start of its prefill to its last token. One
-    request is prefilled at a time; all that are decoding advance side by side.
+    A step takes `step_ms`, and more for what it holds: `ms_per_resident_token` for each
+    token in the KV cache of running requests, `ms_per_prefill_token` for each prompt
+    token it computes, `ms_per_sequence` for each request in it.
 
     Attributes:
-        max_num_seqs: slots: requests that may hold memory at once.
-        kv_tokens: tokens the KV cache holds.
-        prefill_ms: fixed part of a prefill.
-        prefill_ms_per_token: the rest of it, for each token to be computed.
-        decode_ms_per_token: time between two tokens of one answer.
+        max_num_seqs: requests that may run at once.
+        kv_blocks: blocks of the KV cache that requests can have.
+        step_ms: of a step with nothing in it.
+        max_num_batched_tokens: tokens one step may compute. Default: vLLM's on a CPU.
+        block_size: tokens a block holds. Default: vLLM's on a GPU.
+        max_model_len: most tokens of prompt and answer; None = what the cache holds.
+        prefix_caching: whether blocks can be found again.
+        chunked_prefill: whether a prompt may be computed over several steps.
+        scheduling: who comes first: who came first, or the lowest `priority`.
+        max_num_queued_reqs: requests inside at which more are refused; None = no bound.
+        max_num_queued_tokens: prompt tokens of requests without a first token, at which
+            more are refused; None = no bound.
+        front_ms: from a request's arrival to the engine's queue.
+        ms_per_resident_token, ms_per_prefill_token, ms_per_sequence: as above.
+        noise: sigma of the lognormal factor, of mean 1, on the time of steps.
+        noise_steps: steps in a row that share one factor.
 
     Raises:
-        ValueError: a number no engine can have, all at once.
+        ValueError: numbers no engine can have, all at once.
     """
 
     max_num_seqs: int
-    kv_tokens: int
-    prefill_ms: float
-    prefill_ms_per_token: float
-    decode_ms_per_token: float
+    kv_blocks: int
+    step_ms: float
+    max_num_batched_tokens: int = 2048
+    block_size: int = 16
+    max_model_len: int | None = None
+    prefix_caching: bool = True
+    chunked_prefill: bool = True
+    scheduling: Literal["fcfs", "priority"] = "fcfs"
+    max_num_queued_reqs: int | None = None
+    max_num_queued_tokens: int | None = None
+    front_ms: float = 0.0
+    ms_per_resident_token: float = 0.0
+    ms_per_prefill_token: float = 0.0
+    ms_per_sequence: float = 0.0
+    noise: float = 0.0
+    noise_steps: int = 16
 
     def __post_init__(self) -> None:
-        faults = [
-            *(
-                f"{name} = {getattr(self, name)!r} is not at least 1"
-                for name in ("max_num_seqs", "kv_tokens")
-                if not getattr(self, name) >= 1
-            ),
-            *(
-                f"{name} = {getattr(self, name)!r} is not over 0"
-                for name in (
-                    "prefill_ms",
-                    "prefill_ms_per_token",
-                    "decode_ms_per_token",
-                )
-                if not getattr(self, name) > 0
-            ),
-        ]
+        faults = list(self._faults())
         if faults:
             raise ValueError("; ".join(faults))
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens the KV cache holds."""
+        return self.kv_blocks * self.block_size
+
+    @property
+    def longest_tokens(self) -> int:
+        """Most tokens of one request, prompt and answer.
+
+        The last is never stored. What cannot be computed in pieces has to fit into one
+        step, at its last restart too.
+        """
+        bounds = [self.kv_tokens + 1, self.max_model_len]
+        bounds += [] if self.chunked_prefill else [self.max_num_batched_tokens + 1]
+        return min(bound for bound in bounds if bound is not None)
+
+    def _faults(self) -> Iterator[str]:
+        for name in _AT_LEAST_1:
+            value = getattr(self, name)
+            if value is not None and not (type(value) is int and value >= 1):
+                yield f"{name} = {value!r} is not a whole number from 1"
+        for name in _AT_LEAST_0:
+            value = getattr(self, name)
+            if not (type(value) in {int, float} and isfinite(value) and value >= 0):
+                yield f"{name} = {value!r} is not a number from 0"
+        if self.step_ms == 0:
+            yield "step_ms = 0: a step has to take some time"
+        if self.scheduling not in {"fcfs", "priority"}:
+            yield f"scheduling = {self.scheduling!r} is neither 'fcfs' nor 'priority'"
+        yield from self._unfit()
+
+    def _unfit(self) -> Iterator[str]:
+        seqs, batched = self.max_num_seqs, self.max_num_batched_tokens
+        if type(seqs) is int and type(batched) is int and batched < seqs:
+            yield (
+                f"max_num_batched_tokens = {batched} is below max_num_seqs = {seqs}:"
+                " a token for each running request has to fit into a step"
+            )

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from admitperf.core.reading import Reading
-from admitperf.simulator.engine import Engine
+from admitperf.simulator.fleet import Fleet
 from admitperf.simulator.page import page
 from admitperf.simulator.streams import stream
 
@@ -32,16 +32,16 @@ class Scraping:
 
 
 class Scraper:
-    """Looks at one engine on a fixed schedule, from the start on.
+    """Looks at engines on a fixed schedule, from the start on.
 
     Args:
-        engine: what it looks at.
+        fleet: what it looks at; all of it is one reading.
         how: its schedule and its delays.
         seed: of the delays.
     """
 
-    def __init__(self, engine: Engine, how: Scraping, seed: int) -> None:
-        self._engine = engine
+    def __init__(self, fleet: Fleet, how: Scraping, seed: int) -> None:
+        self._fleet = fleet
         self._how = how
         self._chance = stream(seed, "scraper")
         self._looks = 0
@@ -60,7 +60,7 @@ class Scraper:
             now_ns: the same moment on the policy's monotonic clock.
         """
         taken = Reading(
-            page(self._engine), taken_ns=now_ns, interval_s=self._how.interval_s
+            page(*self._fleet.engines), taken_ns=now_ns, interval_s=self._how.interval_s
         )
         at_s = self.next_s + self._took_s()
         self._coming.append((at_s, taken))  # none is used before the one before it
@@ -76,6 +76,6 @@ class Scraper:
         how, chance = self._how, self._chance
         took_s = how.delay_s + chance.expovariate(1.0) * how.spread_s
         unlucky, longer = chance.random() < how.slow_share, chance.random()
-        if unlucky and self._engine.waiting:
+        if unlucky and any(engine.waiting for engine in self._fleet.engines):
             took_s += longer * how.slow_s
         return took_s

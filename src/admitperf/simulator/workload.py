@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from operator import attrgetter
 
 from admitperf.core.digest import blake2b
-from admitperf.simulator.arrival import Arrival
+from admitperf.simulator.arrival import Arrival, Prefix
 from admitperf.simulator.streams import stream
 
 
@@ -20,31 +20,33 @@ class Kind:
         input_tokens: prompt, from and to.
         output_tokens: answer, from and to.
         max_output_tokens: the bound its callers set.
-        cached_tokens: of each prompt, in the engine's prefix cache.
-        jitter: times in the engine vary evenly by so much up and down, as a fraction.
+        prefix_tokens: of each prompt, how much it shares with all others of its kind.
     """
 
     name: str
     input_tokens: tuple[int, int]
     output_tokens: tuple[int, int]
     max_output_tokens: int
-    cached_tokens: int = 0
-    jitter: float = 0.0
+    prefix_tokens: int = 0
 
     def at(self, times_s: Iterable[float], seed: int) -> Iterator[Arrival]:
         """Requests of this kind at these times."""
         sizes = stream(seed, f"{self.name}/sizes")
-        service = stream(seed, f"{self.name}/service")
         for number, at_s in enumerate(times_s, 1):
+            name = f"{self.name}-{number}"
             yield Arrival(
-                id=f"{self.name}-{number}",
+                id=name,
                 at_s=at_s,
                 input_tokens=sizes.randint(*self.input_tokens),
                 max_output_tokens=self.max_output_tokens,
                 output_tokens=sizes.randint(*self.output_tokens),
-                cached_tokens=self.cached_tokens,
-                slowness=service.uniform(1 - self.jitter, 1 + self.jitter),
+                prefix=self._prefix(name),
             )
+
+    def _prefix(self, name: str) -> Prefix:
+        if not self.prefix_tokens:
+            return ()
+        return (self.name, self.prefix_tokens), (name, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
