@@ -121,3 +121,15 @@ def test_gaps_between_tokens_are_counted_up_to_now():
     count = shown["vllm:inter_token_latency_seconds_count"]
     assert count == shown["vllm:generation_tokens_total"] - 1
     assert count > 10
+
+
+def test_gauges_are_those_of_the_last_step_end():
+    """Who came meanwhile is not on the page yet, and neither is who began."""
+    engine = Engine(model())
+    engine.submit(arrival(1, input_tokens=100, output_tokens=2))
+    list(engine.run_to(0.001))
+    assert (engine.running, page(engine)["vllm:num_requests_running"]) == (1, 0)
+    list(engine.run_to(engine.next_s))
+    assert page(engine)["vllm:num_requests_running"] == 1
+    list(engine.run_to(engine.next_s))
+    assert page(engine)["vllm:num_requests_running"] == 0

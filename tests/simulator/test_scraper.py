@@ -46,7 +46,8 @@ def test_what_happens_between_two_looks_is_not_seen():
     made = scraper(fleet, delay_s=0.0, spread_s=0.0)
     made.look(0)
     fleet.submit(arrival(1))
-    list(fleet.run_to(0.05))
+    list(fleet.run_to(0.0))
+    list(fleet.run_to(fleet.engines[0].next_s))
     assert made.newest(0.5).raw["vllm:num_requests_running"] == 0
     made.look(1_000_000_000)
     assert made.newest(1.0).raw["vllm:num_requests_running"] == 1

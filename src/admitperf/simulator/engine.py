@@ -10,6 +10,7 @@ What it models and what it leaves out: docs/engine-model.md.
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from math import inf, isnan
 
@@ -22,6 +23,20 @@ from admitperf.simulator.model import EngineModel
 from admitperf.simulator.pace import Leap, Noise, Slowest
 from admitperf.simulator.tally import Histogram, Tally
 from admitperf.simulator.waiting import ByRank, FirstCome
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What an engine's page says of its present.
+
+    Attributes:
+        running, waiting: requests.
+        kv_fraction: of the cache's blocks, those of running requests.
+    """
+
+    running: int = 0
+    waiting: int = 0
+    kv_fraction: float = 0.0
 
 
 class Engine:
@@ -61,6 +76,8 @@ class Engine:
         self._turns = 0
         self._backlog = 0  # tokens of prompts without a first token
         self._given = 0  # tokens
+        self._at_end = Gauges()  # of the last step before the present leap
+        self._left = 0  # in the queue when the present leap began
 
     @property
     def waiting(self) -> int:
@@ -91,6 +108,13 @@ class Engine:
             begun = min(self._done() + 1, self._leap.steps)
             ahead = self._decoding.blocks_between(self._steps + 1, self._steps + begun)
         return 1.0 - (self._blocks.free - ahead) / self.model.kv_blocks
+
+    @property
+    def gauges(self) -> Gauges:
+        """As vLLM's page shows them: it is written when a step ends, and only then."""
+        if self._leap and self.now_s < self._leap.after_s(1):
+            return self._at_end
+        return Gauges(self.running, self.waiting, self.kv_fraction)
 
     @property
     def given_tokens(self) -> int:
@@ -364,6 +388,7 @@ class Engine:
 
     def _schedule(self) -> None:
         """Puts the next step together, and as many like it as will follow."""
+        self._at_end = Gauges(self.running, self._left, self.kv_fraction)
         squeezed, chunk = self._make_room()
         decoding, size = self._decoding, self.model.block_size
         resident = decoding.tokens(self._steps)
@@ -379,6 +404,7 @@ class Engine:
             resident += found
         if self._running:
             self._set_out(budget - left, resident, again=squeezed)
+        self._left = len(self._queue)
 
     def _make_room(self) -> tuple[bool, int]:
         """Throws requests out until the next step's blocks are free.

@@ -27,12 +27,12 @@ def page(*engines: Engine) -> dict[str, float]:
 
 
 def _numbers(engine: Engine, label: str) -> Iterator[tuple[str, float]]:
-    tally, model = engine.tally, engine.model
+    tally, model, shown = engine.tally, engine.model, engine.gauges
     config = f'block_size="{model.block_size}",num_gpu_blocks="{model.kv_blocks}"'
     numbers = {
-        "vllm:num_requests_running": engine.running,
-        "vllm:num_requests_waiting": engine.waiting,
-        "vllm:kv_cache_usage_perc": engine.kv_fraction,
+        "vllm:num_requests_running": shown.running,
+        "vllm:num_requests_waiting": shown.waiting,
+        "vllm:kv_cache_usage_perc": shown.kv_fraction,
         "vllm:num_preemptions_total": tally.preempted,
         "vllm:prefix_cache_queries_total": tally.queried_tokens,
         "vllm:prefix_cache_hits_total": tally.cached_tokens,
