@@ -1,0 +1,170 @@
+"""The server's sockets, its signals and its end."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from aiohttp import web
+
+from admitperf.simulator.server.faults import Fault
+from admitperf.simulator.server.front import Front
+from admitperf.simulator.server.setup import Setup
+
+Shutdown = Literal["hang", "drain", "cut"]
+
+_BACKLOG = 2048  # uvicorn's
+_CUT_OFF = 1
+
+_quiet = logging.getLogger("admitperf.simulator.server")
+_quiet.addHandler(logging.NullHandler())
+_quiet.propagate = False
+
+
+class Serving:
+    """A server from its first connection to its last.
+
+    Args:
+        setup: what it is made of.
+        faults: told at its start.
+        shutdown: what the first signal does to open requests: `hang`, they stand still
+            until their callers leave, as with vLLM; `drain`, they are finished; `cut`,
+            their connections end.
+    """
+
+    def __init__(
+        self, setup: Setup, faults: Sequence[Fault] = (), shutdown: Shutdown = "hang"
+    ) -> None:
+        self._faults = faults
+        self._shutdown = shutdown
+        self.front = Front(setup, self._restart)
+        self._runner = web.AppRunner(
+            self.front.app(),
+            handler_cancellation=True,
+            access_log=None,
+            logger=_quiet,
+            shutdown_timeout=0.5,
+            handle_signals=False,
+        )
+        self._site: web.TCPSite | None = None
+        self._address = ("", 0)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._signals = 0
+
+    async def run(
+        self,
+        host: str,
+        port: int,
+        ready: Callable[[str, int], None],
+        signals: Sequence[str] = ("SIGINT", "SIGTERM"),
+    ) -> int:
+        """Serves until it is told to end.
+
+        Args:
+            host: to listen on.
+            port: likewise; 0 = any that is free.
+            ready: called with the host and port it listens on.
+            signals: by which it is told; without any, by `end`.
+
+        Returns:
+            The exit code: 1 if a second signal cut off what was open, else 0.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_one_line)
+        await self._runner.setup()
+        try:
+            self._address = (host, port)
+            await self._listen()
+            self._address = (host, self._port())
+            for name in signals:
+                loop.add_signal_handler(getattr(signal, name), self.end)
+            self.front.trouble.tell(self._faults)
+            ready(*self._address)
+            return await self._over
+        finally:
+            await self._close()
+
+    def end(self) -> None:
+        """What a signal does: the first as set up, the second at once."""
+        self._signals += 1
+        if self._signals == 1:
+            self._spawn(self._ending())
+        elif not self._over.done():
+            self._over.set_result(_CUT_OFF)
+
+    async def _ending(self) -> None:
+        await self._deafen()
+        if self._runner.server is not None:
+            self._runner.server.pre_shutdown()  # closes connections that are idle
+        if self._shutdown == "hang":
+            self.front.hold_for_good()
+        if self._shutdown != "cut":
+            await self.front.idle.wait()
+        if not self._over.done():
+            self._over.set_result(0)
+
+    def _restart(self, fault: Fault) -> None:
+        self._spawn(self._restarting(fault))
+
+    async def _restarting(self, fault: Fault) -> None:
+        """All connections die, and for some time nothing answers, or only with 503."""
+        refuses = fault.word("meanwhile") == "refused"
+        self.front.unready = True
+        if refuses:
+            await self._deafen()
+        self.front.house.restart()
+        self._abort()
+        await _pause(fault.number("down"))
+        self.front.house.restart()  # it has lived from now
+        self.front.unready = False
+        if refuses and not self._signals:
+            await self._listen()
+
+    def _abort(self) -> None:
+        """Ends every connection where it stands."""
+        server = self._runner.server
+        for connection in list(server.connections) if server else ():
+            if connection.transport is not None:
+                connection.transport.abort()
+
+    async def _listen(self) -> None:
+        host, port = self._address
+        self._site = web.TCPSite(self._runner, host, port, backlog=_BACKLOG)
+        await self._site.start()
+
+    async def _deafen(self) -> None:
+        if self._site is not None:
+            site, self._site = self._site, None
+            await site.stop()
+
+    def _port(self) -> int:
+        return int(self._runner.addresses[0][1])
+
+    async def _close(self) -> None:
+        self.front.trouble.clear()
+        self._abort()
+        for task in self._tasks:
+            task.cancel()
+        await self._runner.cleanup()
+        self.front.house.wall.stop()
+
+    def _spawn(self, work: Any) -> None:  # noqa: ANN401  a coroutine
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _one_line(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody handles is said in one line."""
+    said = context.get("exception") or context.get("message")
+    print(f"server: {said!r}", file=sys.stderr)  # noqa: T201
+
+
+async def _pause(seconds: float) -> None:
+    await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=seconds)

@@ -1,0 +1,1 @@
+"""How answers look on the wire: one module for each API, after vLLM 0.32."""
