@@ -242,3 +242,18 @@ def test_runs_come_in_the_order_they_began(write):
     late = write(header(run="b", policy="p2"), kv(5, 0.5, run="b"), name="b.jsonl")
     runs = report([late, early]).runs
     assert [run.ids for run in runs] == [("a",), ("b",)]
+
+
+ALIKE = ("trace_0581~2/102", "trace_0281~2/105")
+"""Two names to which DuckDB's `hash` gives one number."""
+
+
+def test_names_that_are_built_alike_are_two_requests(write):
+    """As ids and as calls: a hash of theirs must not make one of them."""
+    lines = [
+        decision(seq, id=name, facts={"logical_id": name})
+        for seq, name in enumerate(ALIKE, 1)
+    ]
+    (run,) = report([write(header(), *lines)]).runs
+    assert not any("more than one decision" in said for said in run.notices)
+    assert run.cost.requests.offered == 2

@@ -93,7 +93,8 @@ _DECISION = (
     "d.run",
     "d.seq",
     "d.t_us",
-    "CASE WHEN d.id IS NOT NULL THEN hash(d.id) END AS id",
+    # DuckDB's own `hash` gives two names that are built alike the same number.
+    "md5_number_lower(d.id) AS id",
     "d.verdict",
     "coalesce(d.reason, '') AS reason",
     "d.admitted",
@@ -109,7 +110,8 @@ _DECISION = (
     "d.why",
     "d.facts.logical_id IS NOT NULL AS named",
     """CASE WHEN d.facts.logical_id IS NOT NULL
-        THEN hash(d.facts.logical_id) ELSE hash(d.run, d.seq) END AS call""",
+        THEN md5_number_lower(d.facts.logical_id) ELSE hash(d.run, d.seq)
+        END AS call""",
     "d.facts.slo_class",
     "NOT coalesce(d.facts.stream, true) AS whole",
     "d.facts.late_ms",
