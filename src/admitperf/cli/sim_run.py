@@ -1,0 +1,318 @@
+"""`admitperf sim run`."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import click
+
+from admitperf.cli.bounds import BOUNDS
+from admitperf.cli.duration import Duration
+from admitperf.cli.layout import wrapped
+from admitperf.cli.reading import UnreadableInput
+from admitperf.core.errors import AdmitPerfError
+from admitperf.reports.runs.slo import Slo
+from admitperf.reports.wording import printable
+
+if TYPE_CHECKING:
+    from admitperf.bench.simulation import Asked, Ran
+    from admitperf.simulator.fleet import Routing
+
+SCHEMA = 1
+_DEFAULT_FOR_S = 600.0
+_LONGEST_S = 31 * 86400.0
+_DEFAULT_PATH = "run.jsonl"
+_WIDTH = 79
+_WORDS: dict[str, object] = {"true": True, "false": False, "none": None}
+
+
+class _Options(TypedDict):
+    """The options as click hands them over."""
+
+    name: str
+    policy: str
+    parameters: tuple[str, ...]
+    rate_per_s: float | None
+    load: float | None
+    for_s: float | None
+    count: int | None
+    workload: tuple[str, ...]
+    divisor: int | None
+    replicas: int
+    routing: "Routing"
+    seed: int
+    interval_s: float
+    oracle: bool
+    slo: Slo | None
+    path: str
+    force: bool
+    as_json: bool
+
+
+@click.command("run")
+@click.option(
+    "--profile",
+    "name",
+    metavar="P",
+    required=True,
+    help="The engine: a name that `admitperf sim profiles` lists, or a file.",
+)
+@click.option("--policy", metavar="NAME", required=True, help="An installed policy.")
+@click.option(
+    "--param",
+    "parameters",
+    metavar="K=V",
+    multiple=True,
+    help="A parameter of the policy, such as max_waiting=12; may be given again.",
+)
+@click.option(
+    "--rate",
+    "rate_per_s",
+    metavar="R",
+    type=click.FloatRange(0, 1e6, min_open=True),
+    help="Requests a second; of agents, sessions that begin.",
+)
+@click.option(
+    "--load",
+    metavar="X",
+    type=click.FloatRange(0, 1000, min_open=True),
+    help="The same as a multiple of the capacity, which is measured first.  [default:"
+    " 1]",
+)
+@click.option(
+    "--for",
+    "for_s",
+    type=Duration(0.001, _LONGEST_S),
+    help="How long they come, such as 90s, 5m or 1h30m.  [default: 10m]",
+)
+@click.option(
+    "--requests",
+    "count",
+    metavar="N",
+    type=click.IntRange(1, 100_000_000),
+    help="So many of them, instead of a time.",
+)
+@click.option(
+    "--workload",
+    metavar="chat|agents|TRACE",
+    multiple=True,
+    help="Requests, made-up agent sessions, or a file of recorded ones (WEKA's); a"
+    " trace of several files is given file by file.  [default: chat]",
+)
+@click.option(
+    "--token-divisor",
+    "divisor",
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    help="Divides all token counts of a TRACE.  [default: the least of 1, 2, 4 ... 512"
+    " with which 95 in 100 calls fit the engine]",
+)
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Engines of the profile.",
+)
+@click.option(
+    "--routing",
+    type=click.Choice(["least", "turns", "session"]),
+    default="least",
+    show_default=True,
+    help="Which engine gets a request: the least busy, in turns, or by its session.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Of all chance; the same seed writes the same bytes.",
+)
+@click.option(
+    "--scrape-interval",
+    "interval_s",
+    type=Duration(0.01, 3600),
+    default=0.25,
+    show_default=True,
+    help="Between two looks at the engines, in seconds or such as 250ms.",
+)
+@click.option(
+    "--oracle",
+    is_flag=True,
+    help="Tell the policy how long each answer will be. Stamped on every output.",
+)
+@click.option(
+    "--slo",
+    type=BOUNDS,
+    help="Deadlines in ms, such as ttft_ms=1500,stall_ms=500 (also e2e_ms).",
+)
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    metavar="FILE",
+    default=_DEFAULT_PATH,
+    show_default=True,
+    help="The log.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE when it is there.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(**options: Unpack[_Options]) -> None:
+    """Put a policy before a simulated engine, in virtual time.
+
+    The policy is the installed one, and meets what a host would show it: the engine's
+    page as a scraper read it, late, and the facts of each request. Who is refused does
+    not come again; in a session of an agent nothing follows a refusal. The log is that
+    of a real run, and says that it is simulated; the page of `admitperf report` ends
+    the output.
+
+    Exit code 2 when an option is wrong, or FILE cannot be written.
+    """
+    from admitperf.reports.extra import needed
+
+    try:
+        needed("duckdb")  # said before time is spent on a run
+        ran = _ran(_asked(options), options)
+    except (AdmitPerfError, ValueError) as error:
+        raise UnreadableInput(printable(str(error))) from None
+    _show(ran, as_json=options["as_json"])
+
+
+def _asked(options: _Options) -> "Asked":
+    from admitperf.bench.simulation import Asked
+    from admitperf.simulator.profile import profile
+
+    _refuse_both(options)
+    for_s = options["for_s"]
+    if for_s is None and options["count"] is None:
+        for_s = _DEFAULT_FOR_S
+    return Asked(
+        profile=profile(options["name"]),
+        policy=options["policy"],
+        parameters=_parameters(options["policy"], options["parameters"]),
+        workload=options["workload"] or ("chat",),
+        divisor=options["divisor"],
+        rate_per_s=options["rate_per_s"],
+        load=options["load"] or 1.0,
+        lasts_s=for_s,
+        count=options["count"] or 0,
+        replicas=options["replicas"],
+        routing=options["routing"],
+        seed=options["seed"],
+        scrape_interval_s=options["interval_s"],
+        oracle=options["oracle"],
+        slo=options["slo"].everyone if options["slo"] else None,
+    )
+
+
+def _refuse_both(options: _Options) -> None:
+    """Two options that say the same thing are a mistake."""
+    if options["rate_per_s"] is not None and options["load"] is not None:
+        raise click.UsageError("--rate and --load both say how much: choose one")
+    for name, much in (("--rate", options["rate_per_s"]), ("--load", options["load"])):
+        if much is not None and not math.isfinite(much):
+            raise click.UsageError(f"{name} {much} is no number")
+    if options["for_s"] is not None and options["count"] is not None:
+        raise click.UsageError("--for and --requests both say how long: choose one")
+
+
+def _parameters(policy: str, told: tuple[str, ...]) -> dict[str, object]:
+    """The policy's parameters; their names and ranges are checked by the policy."""
+    from admitperf.core.settings import RESERVED
+    from admitperf.policies import load
+
+    known, parameters = load(policy).declared(), dict[str, object]()
+    for one in told:
+        name, equals, text = one.partition("=")
+        if not (equals and name):
+            raise click.UsageError(f"--param {one}: write NAME=VALUE")
+        if name in RESERVED:
+            raise click.UsageError(f"--param {one}: is a setting, not a parameter")
+        if name in parameters:
+            raise click.UsageError(f"--param {one}: {name} is given twice")
+        as_text = name in known and known[name].type is str
+        parameters[name] = text if as_text else _value(text)
+    return parameters
+
+
+def _value(text: str) -> object:
+    """A number, true, false or none, else the text itself."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _ran(asked: "Asked", options: _Options) -> "Ran":
+    from admitperf.bench.simulation import simulate
+
+    path = Path(options["path"])
+    if not options["force"] and path.is_file() and path.stat().st_size:
+        what = "is there and not empty; name another file with -o, or add --force"
+        raise UnreadableInput(printable(f"{path}: {what}"))
+    try:
+        return simulate(asked, path, _progress)
+    finally:
+        _progress("")
+
+
+def _progress(what: str) -> None:
+    """One line on a terminal, written over; nothing anywhere else."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return
+    click.echo(f"\r{what[:_WIDTH]:<{_WIDTH}}\r", nl=False, err=True)
+
+
+def _show(ran: "Ran", *, as_json: bool) -> None:
+    from admitperf.core.errors import LogError
+    from admitperf.reports.pages import render
+    from admitperf.reports.pages.document import document
+    from admitperf.reports.report import report
+
+    try:
+        page = report([str(ran.path)])
+    except LogError as error:
+        raise UnreadableInput(printable(str(error))) from None
+    if as_json:
+        told = {**_plain(ran), "report": document(page)}
+        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        return
+    for paragraph in ran.opening():
+        click.echo("\n".join(wrapped(paragraph)) + "\n")
+    click.echo(render.text(page), nl=False)
+    click.echo("")
+    for stamp in ran.stamps():
+        click.echo("\n".join(wrapped(stamp)))
+    click.echo(f"log: {printable(str(ran.path))}")
+
+
+def _plain(ran: "Ran") -> dict[str, Any]:
+    """The run as plain data."""
+    asked, capacity = ran.asked, ran.capacity
+    return {
+        "schema": SCHEMA,
+        "simulated": True,
+        "oracle": asked.oracle,
+        "stamps": list(ran.stamps()),
+        "profile": asked.profile.document(),
+        "capacity": {
+            "requests_per_s": capacity.requests_per_s,
+            "clients": capacity.clients,
+            "answers": capacity.answers,
+            "calls_a_session": capacity.calls,
+            "engines": asked.replicas,
+        },
+        "rate_per_s": ran.rate_per_s,
+        "rate_counts": f"{ran.offered.noun}s",
+        "load": ran.load,
+        "lasts_s": ran.lasts_s,
+        "count": ran.plan.count,
+        "notes": ran.notes(),
+        "log": str(ran.path),
+    }

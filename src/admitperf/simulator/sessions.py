@@ -1,0 +1,344 @@
+"""Agent sessions: calls that follow each other's answers, closed within the session.
+
+A session begins at a time of its own, whatever happens to others; each of its calls
+comes a while after the answer it follows has ended. That while is never scaled: load is
+made by starting more sessions or fewer (`beginnings`). A refusal ends a session: what
+is in flight of it goes on, and nothing more is asked.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from math import inf
+
+from admitperf.core.digest import blake2b
+from admitperf.simulator.arrival import Arrival, Prefix
+from admitperf.simulator.streams import stream
+from admitperf.simulator.workload import Phase, poisson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a session.
+
+    Attributes:
+        after: place of the call whose answer it follows; None = the session's start.
+        gap_s: seconds from the end of that answer, or from the start.
+        input_tokens: prompt.
+        output_tokens: answer, at least 1.
+        prefix: how the prompt begins: (chain, tokens), in order. A number is a chain
+            of the session's own, a name one that all sessions share.
+    """
+
+    after: int | None
+    gap_s: float
+    input_tokens: int
+    output_tokens: int
+    prefix: tuple[tuple[int | str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Calls in the order of their beginning; each follows an earlier one.
+
+    Attributes:
+        name: of the session.
+        calls: what it asks. Several may follow one answer: they run side by side.
+        max_output_tokens: the bound it sets for its answers.
+    """
+
+    name: str
+    calls: tuple[Call, ...]
+    max_output_tokens: int
+
+    def following(self) -> dict[int | None, list[int]]:
+        """Places of the calls that follow each answer, and the start (None)."""
+        found: dict[int | None, list[int]] = {}
+        for place, call in enumerate(self.calls):
+            found.setdefault(call.after, []).append(place)
+        return found
+
+
+Beginning = tuple[float, Session]
+"""When a session begins, in seconds from the start of the run."""
+
+
+def fitting(
+    sessions: Iterable[Session], longest_tokens: int
+) -> tuple[list[Session], int]:
+    """Sessions without the calls that no engine of this size takes.
+
+    What followed such a call follows the answer before it, and waits for both gaps. A
+    session of which nothing is left is left out.
+
+    Args:
+        sessions: as they are.
+        longest_tokens: most tokens of a prompt and its answer.
+
+    Returns:
+        The sessions, and how many calls are gone.
+    """
+    kept, dropped = list[Session](), 0
+    for session in sessions:
+        calls = _without(session.calls, longest_tokens)
+        dropped += len(session.calls) - len(calls)
+        if calls:
+            kept.append(replace(session, calls=calls))
+    return kept, dropped
+
+
+def _without(calls: Sequence[Call], longest_tokens: int) -> tuple[Call, ...]:
+    left = list[Call]()
+    places = list[tuple[int | None, float]]()  # of each call, or of what it followed
+    for call in calls:
+        after, waited_s = (None, 0.0) if call.after is None else places[call.after]
+        if call.input_tokens + call.output_tokens > longest_tokens:
+            places.append((after, waited_s + call.gap_s))
+            continue
+        places.append((len(left), 0.0))
+        left.append(replace(call, after=after, gap_s=waited_s + call.gap_s))
+    return tuple(left)
+
+
+def capped(sessions: Iterable[Session], longest_gap_s: float) -> list[Session]:
+    """Sessions in which nobody pauses for longer than this; other gaps stay."""
+    return [
+        replace(
+            session,
+            calls=tuple(
+                replace(call, gap_s=min(call.gap_s, longest_gap_s))
+                for call in session.calls
+            ),
+        )
+        for session in sessions
+    ]
+
+
+def beginnings(
+    sessions: Sequence[Session], rate_per_s: float, lasts_s: float, seed: int
+) -> list[Beginning]:
+    """Sessions at Poisson times, drawn without putting back.
+
+    Fewer than there are thin the trace out. When all have been drawn they are all drawn
+    again, as sessions of their own that share nothing with the first: `name~2`.
+
+    At the start of the run there are sessions under way, those that would have begun
+    before it and not be over if answers took no time; they go on with what is left of
+    them. Otherwise a run would have to be long before it is under full load.
+
+    Args:
+        sessions: to draw from, at least one.
+        rate_per_s: sessions that begin a second.
+        lasts_s: for how long sessions begin.
+        seed: of the times and of the draw.
+    """
+    before_s = max(max(_nominal_s(session)) for session in sessions)
+    phases = [Phase(lasts_s=before_s + lasts_s, rate_per_s=rate_per_s)]
+    times_s = poisson(phases, seed, "sessions")
+    begun = list[Beginning]()
+    for time_s, session in zip(times_s, drawn(sessions, seed), strict=False):
+        at_s = time_s - before_s
+        if at_s >= 0:
+            begun.append((at_s, session))
+        elif left := under_way(session, -at_s):
+            begun.append((0.0, left))
+    return begun
+
+
+def under_way(session: Session, passed_s: float) -> Session | None:
+    """What is left of a session some time after its beginning; None = nothing.
+
+    It is where it would be if answers took no time.
+    """
+    left, places = list[Call](), dict[int, int]()
+    for place, due_s in enumerate(_nominal_s(session)):
+        call = session.calls[place]
+        if due_s < passed_s:
+            continue
+        if call.after in places:
+            call = replace(call, after=places[call.after])
+        else:
+            call = replace(call, after=None, gap_s=due_s - passed_s)
+        places[place] = len(left)
+        left.append(call)
+    return replace(session, calls=tuple(left)) if left else None
+
+
+def _nominal_s(session: Session) -> list[float]:
+    """When each call would be due if answers took no time, from its beginning."""
+    due_s = list[float]()
+    for call in session.calls:
+        after_s = 0.0 if call.after is None else due_s[call.after]
+        due_s.append(after_s + call.gap_s)
+    return due_s
+
+
+def drawn(sessions: Sequence[Session], seed: int) -> Iterator[Session]:
+    """All sessions in a drawn order, then all of them again, without end."""
+    chance, round_number = stream(seed, "draw"), 0
+    while True:
+        round_number += 1
+        order = list(sessions)
+        chance.shuffle(order)
+        for one in order:
+            name = one.name if round_number == 1 else f"{one.name}~{round_number}"
+            yield replace(one, name=name)
+
+
+def sessions_hash(begun: Sequence[Beginning]) -> str:
+    """What two runs share in which the same sessions began at the same times."""
+    digest = blake2b(digest_size=8)
+    for at_s, session in begun:
+        digest.update(json.dumps([at_s, *astuple(session)]).encode())
+    return digest.hexdigest()
+
+
+class Sessions:
+    """Traffic of agents.
+
+    Args:
+        begun: sessions and when they begin, in the order of time; names differ.
+        until_s: what is due later is not asked, and ends its session.
+
+    Attributes:
+        finished: sessions whose every call was answered.
+        refused: sessions that a refusal ended.
+        cut: sessions that the end of the run ended.
+    """
+
+    def __init__(self, begun: Iterable[Beginning], until_s: float = inf) -> None:
+        self.finished = self.refused = self.cut = 0
+        self._begun = begun
+        self._until_s = until_s
+        self._under_way: dict[str, UnderWay] = {}
+
+    def first(self) -> Iterator[Arrival]:
+        """What begins each session."""
+        for at_s, session in self._begun:
+            yield from self._asked(UnderWay(session), None, at_s)
+
+    def after(self, arrival: Arrival, at_s: float, *, ok: bool) -> Iterable[Arrival]:
+        """The calls that follow an answer; none follows a refusal."""
+        one = self._under_way.pop(arrival.id)
+        one.open -= 1
+        if not ok:
+            one.ended = one.ended or "refused"
+        asked = [] if one.ended else list(self._asked(one, one.place(arrival.id), at_s))
+        if not one.open:
+            self._close(one)
+        return asked
+
+    def _asked(
+        self, one: "UnderWay", place: int | None, at_s: float
+    ) -> Iterator[Arrival]:
+        for following in one.following.get(place, ()):
+            due_s = at_s + one.session.calls[following].gap_s
+            if due_s > self._until_s:
+                one.ended = one.ended or "cut"
+                continue
+            arrival = one.arrival(following, due_s)
+            self._under_way[arrival.id] = one
+            one.open += 1
+            yield arrival
+
+    def _close(self, one: "UnderWay") -> None:
+        name = one.ended or "finished"
+        setattr(self, name, getattr(self, name) + 1)
+
+
+class UnderWay:
+    """A session that has begun.
+
+    Args:
+        session: which.
+
+    Attributes:
+        session: as given.
+        following: places of the calls that follow each.
+        open: its calls that have been asked and have no answer yet.
+        ended: why nothing more is asked; None = it goes on.
+    """
+
+    __slots__ = ("ended", "following", "open", "session")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.following: Mapping[int | None, list[int]] = session.following()
+        self.open = 0
+        self.ended: str | None = None
+
+    def arrival(self, place: int, at_s: float) -> Arrival:
+        """One of its calls as a request; its id ends with the call's place."""
+        session, call = self.session, self.session.calls[place]
+        return Arrival(
+            id=f"{session.name}/{place}",
+            at_s=at_s,
+            input_tokens=call.input_tokens,
+            max_output_tokens=max(session.max_output_tokens, call.output_tokens),
+            output_tokens=call.output_tokens,
+            prefix=_named(session.name, call.prefix),
+            session=session.name,
+        )
+
+    def place(self, request_id: str) -> int:
+        """Which of its calls a request is."""
+        return int(request_id.rpartition("/")[2])
+
+
+def _named(name: str, prefix: Iterable[tuple[int | str, int]]) -> Prefix:
+    return tuple(
+        (chain if isinstance(chain, str) else f"{name}/{chain}", tokens)
+        for chain, tokens in prefix
+    )
+
+
+class Standing:
+    """So many agents who begin a new session as soon as one is over.
+
+    Each begins with a call in the midst of its first session, so that old and young
+    sessions stand side by side from the start.
+
+    Args:
+        sessions: to draw from, at least one.
+        agents: how many.
+        until_s: nothing is asked later.
+        seed: of the draw.
+    """
+
+    def __init__(
+        self, sessions: Sequence[Session], agents: int, until_s: float, seed: int
+    ) -> None:
+        self._drawn = drawn(sessions, seed)
+        self._chance = stream(seed, "standing")
+        self._agents = agents
+        self._until_s = until_s
+        self._under_way: dict[str, UnderWay] = {}
+
+    def first(self) -> Iterator[Arrival]:
+        """A call in the midst of a session for each."""
+        for _ in range(self._agents):
+            one = UnderWay(next(self._drawn))
+            place = self._chance.randrange(len(one.session.calls))
+            gap_s = one.session.calls[place].gap_s
+            yield self._ask(one, place, self._chance.random() * gap_s)
+
+    def after(self, arrival: Arrival, at_s: float, *, ok: bool) -> Iterable[Arrival]:
+        """The next calls of the session, or the first of another one."""
+        del ok  # who measures refuses nobody
+        one = self._under_way.pop(arrival.id)
+        one.open -= 1
+        places = one.following.get(one.place(arrival.id))
+        if not (places or one.open):
+            one = UnderWay(next(self._drawn))
+            places = one.following[None]
+        return [
+            self._ask(one, place, due_s)
+            for place in places or ()
+            if (due_s := at_s + one.session.calls[place].gap_s) <= self._until_s
+        ]
+
+    def _ask(self, one: UnderWay, place: int, at_s: float) -> Arrival:
+        arrival = one.arrival(place, at_s)
+        self._under_way[arrival.id] = one
+        one.open += 1
+        return arrival

@@ -1,0 +1,258 @@
+"""`admitperf sim run`: a policy in virtual time, and every output says so."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import is_plain
+
+from admitperf.cli import sim_run
+from admitperf.simulator import EngineModel
+from admitperf.simulator.profile import Profile, Provenance
+
+ENGINE = EngineModel(
+    max_num_seqs=8, kv_blocks=500, step_ms=60.0, ms_per_prefill_token=0.3,
+    max_model_len=2_048, max_num_batched_tokens=512,
+)  # fmt: skip
+MEASURED = Provenance(
+    source="measured", runs=("a", "b"), date="2026-11-29", machine="one small machine",
+    versions="vLLM 0.32, a tiny model",
+)  # fmt: skip
+SHORT = ("--policy", "queue_depth", "--requests", "150")
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """The path of a small engine's profile."""
+    path = tmp_path / "small.json"
+    text = Profile(name="small", engine=ENGINE, provenance=MEASURED).text()
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def simulate(run, engine):
+    """Run a simulation, short unless told otherwise."""
+
+    def _simulate(*args, short=True):
+        words = SHORT if short else ()
+        return run("sim", "run", "--profile", engine, *words, *args)
+
+    return _simulate
+
+
+def flat(text):
+    """The text without its line breaks."""
+    return " ".join(text.split())
+
+
+def header(path="run.jsonl"):
+    """The run line of a log."""
+    return lines(path)[0]
+
+
+def lines(path="run.jsonl"):
+    """All lines of a log."""
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def test_the_text_says_simulated_the_profile_the_capacity_and_the_load(simulate, run):
+    """Then comes the page of the report, and the stamp and the log once more."""
+    ran = simulate("--load", "1.5", "--slo", "ttft_ms=500")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert is_plain(ran.stdout)
+    told = flat(ran.stdout)
+    for words in (
+        "SIMULATED: an engine in virtual time; no number here was measured on hardware",
+        "Profile small: measured in 2 runs of 2026-11-29 on one small machine.",
+        "Measured first, without a policy: 16 clients in a closed loop get",
+        "Offered, 1.5x of that: 150 requests",
+        "profile_source=measured in 2 runs",
+        "SLO ttft_ms 500, from the run header",
+        "ORACLE",
+    ):
+        assert (words in told) == (words != "ORACLE"), words
+    assert ran.stdout.endswith("on hardware.\nlog: run.jsonl\n")
+    assert run("report", "run.jsonl").stdout in ran.stdout
+
+
+def test_the_log_says_what_it_is(simulate):
+    """Engine, profile and where it is from, load, seed and the hash of the traffic."""
+    simulate("--load", "1.5", "--scrape-interval", "100ms", "--replicas", "2",
+             "--routing", "turns")  # fmt: skip
+    notes = header()["notes"]
+    assert notes["simulated"] is True
+    assert (notes["profile"], notes["load"], notes["seed"]) == ("small", 1.5, 1)
+    assert notes["profile_source"].startswith("measured in 2 runs of 2026-11-29")
+    assert (notes["replicas"], notes["routing"]) == (2, "turns")
+    assert notes["scrape_interval_s"] == 0.1
+    assert notes["client"] == "does not retry"
+    assert "oracle" not in notes
+    assert len(notes["plan"]) == 16
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_oracle_is_stamped_on_every_output(simulate, run, as_json):
+    """The text twice, the JSON, the log's header, and whatever report is made of it."""
+    ran = simulate("--oracle", *(("--json",) if as_json else ()))
+    assert header()["notes"]["oracle"].startswith("ORACLE: the policy was told")
+    assert "ORACLE" in run("report", "run.jsonl").stdout
+    if as_json:
+        told = json.loads(ran.stdout)
+        assert told["oracle"] is True
+        assert told["stamps"][0].startswith("ORACLE")
+        assert "ORACLE" in json.dumps(told["report"])
+    else:
+        assert ran.stdout.startswith("ORACLE")
+        assert ran.stdout.count("ORACLE: the policy was told") >= 3
+
+
+def test_an_oracle_tells_the_policy_true_lengths_and_nothing_else_does(simulate):
+    """Facts of decisions against the outcomes of the same requests."""
+    for oracle in (False, True):
+        simulate("--force", *(("--oracle",) if oracle else ()))
+        log = lines()
+        asked = {
+            line["id"]: line["facts"]["max_output_tokens"]
+            for line in log
+            if line["k"] == "decision"
+        }
+        got = [line for line in log if line["k"] == "outcome"]
+        assert got
+        told = [asked[line["id"]] == line["output_tokens"] for line in got]
+        assert all(told) if oracle else not any(told)
+
+
+def test_the_same_seed_writes_the_same_bytes_and_another_one_does_not(simulate):
+    """In the log as in the output."""
+    outputs, logs = [], []
+    for seed in ("3", "3", "4"):
+        outputs.append(simulate("--seed", seed, "--force", "--json").stdout)
+        logs.append(Path("run.jsonl").read_bytes())
+    assert outputs[0] == outputs[1] != outputs[2]
+    assert logs[0] == logs[1] != logs[2]
+
+
+def test_json_is_one_document_with_the_report_in_it(simulate):
+    """And the profile whole, with its provenance."""
+    told = json.loads(simulate("--json", "--rate", "2").stdout)
+    assert (told["simulated"], told["oracle"], told["count"]) == (True, False, 150)
+    assert told["profile"]["provenance"]["runs"] == ["a", "b"]
+    assert told["rate_per_s"] == 2.0
+    assert told["load"] == pytest.approx(2.0 / told["capacity"]["requests_per_s"])
+    assert told["lasts_s"] == 75.0
+    assert told["report"]["runs"]
+
+
+def test_agents_are_told_as_sessions(simulate):
+    """What is offered, what a refusal does, and how sessions ended."""
+    ran = simulate(
+        "--policy", "queue_depth", "--param", "max_waiting=0", "--load", "2",
+        "--for", "2m", "--workload", "agents", short=False,
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    told = flat(ran.stdout)
+    assert "sessions a second" in told
+    assert "a refusal ends its session" in told
+    assert "Of the sessions" in told
+    assert "and 0 by the end of the run" not in told
+    assert "session 100.0 %" in told
+    times_us = [line["t_us"] for line in lines() if line["k"] == "decision"]
+    assert times_us[-1] - header()["t_us"] <= 120e6  # nothing is asked later
+
+
+def test_a_trace_is_divided_until_it_fits_and_says_by_how_much(simulate, tmp_path):
+    """Unless the divisor is given; what is left out is counted."""
+    calls = [
+        {"t": 9.0 * n, "in": 640 * (n + 1), "out": 64, "think": 5.0, "stream": 0,
+         "blocks": [[1, 10 * (n + 1)]]}
+        for n in range(20)
+    ]  # fmt: skip
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(json.dumps({"session": "s", "events": calls}), encoding="utf-8")
+    words = ("--policy", "no_admission", "--for", "1m", "--load", "1", "--workload",
+             str(trace), "--force")  # fmt: skip
+    ran = simulate(*words, short=False)
+    assert ran.exit_code == 0, ran.output
+    notes = header()["notes"]
+    assert (notes["token_divisor"], notes["calls_left_out"]) == (8, 0)
+    assert "token counts divided by 8" in flat(ran.stdout)
+    ran = simulate(*words, "--token-divisor", "4", short=False)
+    notes = header()["notes"]
+    assert (notes["token_divisor"], notes["calls_left_out"]) == (4, 8)
+    assert "8 of 20 (40.0 %) calls left out" in flat(ran.stdout)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--policy", "nope"), "no policy 'nope'"),
+        (("--param", "x=1"), "x is no parameter"),
+        (("--param", "max_waiting=-1"), "max_waiting = -1 is not at least 0"),
+        (("--param", "max_waiting"), "write NAME=VALUE"),
+        (("--param", "log=x"), "is a setting, not a parameter"),
+        (("--param", "action=defer", "--param", "action=reject"), "given twice"),
+        (("--rate", "1", "--load", "2"), "choose one"),
+        (("--for", "1m"), "choose one"),
+        (("--rate", "0"), "'--rate'"),
+        (("--load", "nan"), "--load nan is no number"),
+        (("--profile", "nope"), "is none of those shipped"),
+        (("--workload", "none.jsonl"), "none.jsonl: no such file"),
+        (("--workload", "small.json"), "small.json, line 1: is no JSON"),
+        (("--workload", "chat", "--workload", "agents"), "chat: no such file"),
+        (("--token-divisor", "3"), "only a trace has tokens to divide"),
+        (("--slo", "nope=1"), "'--slo'"),
+        (("-o", "small.json/x.jsonl"), "small.json"),
+        (("-o", "small.json"), "is there and not empty"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(simulate, tmp_path, args, words):
+    """With exit code 2, and no log is left."""
+    ran = simulate(*args)
+    assert ran.exit_code == 2, ran.output
+    (said,) = [line for line in ran.stderr.splitlines() if line.startswith("Error")]
+    assert words in said
+    assert ran.stdout == ""
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_a_rate_at_which_nothing_comes_is_said(simulate):
+    """Instead of an empty run."""
+    ran = simulate("--policy", "no_admission", "--rate", "0.001", "--for", "1s",
+                   short=False)  # fmt: skip
+    assert ran.exit_code == 2
+    assert "nothing comes" in ran.stderr
+
+
+def test_a_log_is_not_replaced_unless_it_is_said(simulate):
+    """Nor added to."""
+    assert simulate().exit_code == 0
+    again = simulate()
+    assert again.exit_code == 2
+    assert "add --force" in again.stderr
+    assert simulate("--force").exit_code == 0
+    log = Path("run.jsonl").read_text("utf-8")
+    assert log.count('"k":"decision"') == 150
+
+
+def test_a_terminal_sees_how_far_it_is_and_nothing_else_does(simulate, monkeypatch):
+    """One line, written over, and empty when it is over."""
+
+    class Terminal(io.StringIO):
+        """Says that it is one."""
+
+        def isatty(self):
+            """Yes."""
+            return True
+
+    assert simulate().stderr == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    sim_run._progress("measuring capacity")
+    sim_run._progress("")
+    shown = terminal.getvalue()
+    assert shown.startswith("\rmeasuring capacity")
+    assert shown.endswith(f"\r{'':79}\r")
+    assert "\n" not in shown
