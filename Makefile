@@ -8,7 +8,7 @@ PYTEST := $(RUN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types docs bench golden ci test-engines
+.PHONY: help setup demo test lint types docs bench golden ci test-engines test-vllm
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
@@ -33,7 +33,7 @@ demo: $(VENV)/.package ## three policies in front of a simulated engine, with a 
 	@$(BIN)/admitperf demo
 
 test: $(VENV)/.tools ## the fast tests
-	@$(PYTEST) -m "not real_engine"
+	@$(PYTEST) -m "not real_engine and not real_vllm"
 
 lint: $(VENV)/.tools ## ruff, import rings, docstrings, spelling
 	@$(BIN)/ruff check .
@@ -52,17 +52,26 @@ bench: $(VENV)/.tools ## the speed tables, and the proof of the statistics
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/reports.py
 	@$(BIN)/python benchmarks/method.py
+	@$(BIN)/python benchmarks/simulator.py
+	@$(BIN)/python benchmarks/serve.py
+	@$(BIN)/python benchmarks/reality.py
 
 golden: $(VENV)/.tools ## rewrite the golden files, then look at the diff
-	@$(PYTEST) -m "not real_engine" --update
+	@$(PYTEST) -m "not real_engine and not real_vllm" --update
 
 test-engines: $(VENV)/.tools ## start a real llama.cpp server and test against it
 	@PYTHON=$(RUN)/python sh infra/llamacpp/build.sh
 	@$(PYTEST) -m real_engine
+
+test-vllm: $(VENV)/.tools ## install a real vLLM for the CPU (2.5 GB) and test against it
+	@sh infra/vllm/build.sh
+	@ADMITPERF_VLLM_VENV=$(abspath .cache/vllm/venv) ADMITPERF_VLLM_MODEL=$(abspath .cache/vllm/tiny) \
+	  $(PYTEST) -m real_vllm
 
 # In this order: the cheap checks first, pytest's closing summary last.
 ci: lint types docs demo test-engines ## what CI runs
 	@$(BIN)/python benchmarks/run.py --quick
 	@$(BIN)/python benchmarks/reports.py --quick
 	@$(BIN)/python benchmarks/method.py --quick
+	@$(BIN)/python benchmarks/simulator.py --quick
 	@$(MAKE) --no-print-directory test

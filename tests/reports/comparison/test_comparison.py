@@ -103,6 +103,14 @@ def test_what_is_simulated_is_said_in_the_first_lines(page):
     assert "SIMULATED" not in page(worse(), baseline())
 
 
+def test_what_an_oracle_helped_is_said_in_the_first_lines(page):
+    """One arm that knew what no host can is enough."""
+    told = {"simulated": True, "oracle": True}
+    lines = page(worse(notes=told), baseline(notes=SIMULATED)).splitlines()
+    assert any(line.startswith("  ORACLE ") for line in lines[:7])
+    assert "ORACLE" not in page(worse(notes=SIMULATED), baseline(notes=SIMULATED))
+
+
 def test_a_fall_with_a_shorter_tail_is_no_win(compared):
     """The two sentences of the argument, and why, with their numbers."""
     made = compared(worse(), baseline())

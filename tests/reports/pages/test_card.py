@@ -84,3 +84,11 @@ def test_names_from_the_log_cannot_break_a_table(write):
     text = card(report([path]), COMMAND)
     assert {len(cells) for cells in rows(text, "Configuration")} == {2}
     assert r"a\|b\<script>\`x\`?# c" in text
+
+
+def test_the_card_says_what_an_oracle_told(write):
+    """A number that no host could reach does not go into a paper unmarked."""
+    lines = (header(notes={"simulated": True, "oracle": True}), *kv(0.1, 0.95))
+    text = card(report([write(*lines)]), COMMAND)
+    told = ["ORACLE", "the policy was told how long answers would be"]
+    assert told in rows(text, "Configuration")

@@ -98,6 +98,7 @@ class Comparison:
     Attributes:
         experiment: as the headers say; None when they do not, or differ.
         simulated: whether any outcome comes from a simulated engine.
+        oracle: whether a policy was told how long answers would be.
         verdict: better, worse, equivalent, inconclusive or void.
         arm, baseline: both sides.
         checks: asked before the numbers.
@@ -110,6 +111,7 @@ class Comparison:
 
     experiment: str | None
     simulated: bool
+    oracle: bool
     verdict: Word
     arm: Side
     baseline: Side
@@ -188,6 +190,7 @@ def _comparison(met: Contest, paired: Paired) -> Comparison:
     return Comparison(
         experiment=_experiment(met),
         simulated=any(stated.simulated(run) for arm in met.sides for run in arm.runs),
+        oracle=any(stated.oracle(run) for arm in met.sides for run in arm.runs),
         verdict="void" if void else paired.word,
         arm=_side(met.arm),
         baseline=_side(met.baseline),

@@ -79,6 +79,7 @@ _CONDITIONS = (
     "ignore_eos",
     "slo_from",
     "simulated",
+    "oracle",
 )
 
 

@@ -11,7 +11,7 @@ from admitperf.reports.comparison.design import FEWEST_ASKED
 from admitperf.reports.pages import stated
 from admitperf.reports.pages.columns import aligned
 from admitperf.reports.pages.comparison_page import files_read, titled
-from admitperf.reports.pages.headline import SIMULATED
+from admitperf.reports.pages.headline import stamps
 from admitperf.reports.pages.layout import row
 from admitperf.reports.quantile import nearest_rank
 from admitperf.reports.report import RunReport
@@ -67,12 +67,14 @@ class ListedExperiment:
     Attributes:
         name: as in the headers; None = the runs name no experiment.
         simulated: whether any outcome comes from a simulated engine.
+        oracle: whether a policy was told how long answers would be.
         arms: in the order they began.
         missing: what a comparison would lack, in sentences.
     """
 
     name: str | None
     simulated: bool
+    oracle: bool
     arms: tuple[ListedArm, ...]
     missing: tuple[str, ...]
 
@@ -106,6 +108,7 @@ def _experiment(one: Experiment) -> ListedExperiment:
     return ListedExperiment(
         name=None if one.name is None else printable(one.name),
         simulated=any(stated.simulated(run) for arm in one.arms for run in arm.runs),
+        oracle=any(stated.oracle(run) for arm in one.arms for run in arm.runs),
         arms=tuple(map(_arm, one.arms)),
         missing=tuple(_missing(one)),
     )
@@ -172,8 +175,8 @@ def _missing_in(arm: Arm, names: Sequence[str]) -> Iterator[str]:
 
 def _page(one: ListedExperiment) -> Iterator[str]:
     yield from titled(UNNAMED if one.name is None else one.name)
-    if one.simulated:
-        yield from row("SIMULATED", SIMULATED)
+    for word, said in stamps(simulated=one.simulated, oracle=one.oracle):
+        yield from row(word, said)
     if one.arms:
         head = ["arm", "repeats", "finding", "lowest", "median", "highest goodput"]
         yield from aligned([head, *map(_cells, one.arms)])

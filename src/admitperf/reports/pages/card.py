@@ -106,6 +106,8 @@ def _configuration(run: RunReport) -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), stated.text(run, name) or NOT_KNOWN
     if stated.simulated(run):
         yield "simulated", "outcomes come from a simulated engine"
+    if stated.oracle(run):
+        yield "ORACLE", "the policy was told how long answers would be"
     yield "SLO", _slo(run)
     yield "enforce", number(header.get("enforce"))
     yield "plan", run.load.plan or NOT_KNOWN

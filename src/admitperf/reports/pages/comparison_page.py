@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from admitperf.reports.comparison.comparison import Comparison, Side
 from admitperf.reports.pages.checks import OK
 from admitperf.reports.pages.difference_page import difference, signed, written
-from admitperf.reports.pages.headline import SIMULATED, parameters
+from admitperf.reports.pages.headline import parameters, stamps
 from admitperf.reports.pages.layout import WIDTH, row, wrapped
 from admitperf.reports.pages.repeats_page import arms, goodputs, repeats
 from admitperf.reports.runs.log import Files
@@ -39,8 +39,9 @@ def _overview(made: Sequence[Comparison]) -> Iterator[str]:
     yield from titled(f"{of}: every arm against {baseline}")
     for one in made:
         yield from row(one.verdict.upper(), _headline(one))
-    if any(one.simulated for one in made):
-        yield from row("SIMULATED", SIMULATED)
+    simulated = any(one.simulated for one in made)
+    for word, said in stamps(simulated=simulated, oracle=any(o.oracle for o in made)):
+        yield from row(word, said)
     families = {one.statistics.family for one in made}
     if max(families) > 1:
         yield from wrapped(
@@ -101,8 +102,8 @@ def _head(one: Comparison) -> Iterator[str]:
     yield from row(one.verdict.upper(), f"{_MEANING[one.verdict]}{_by(one)}.")
     for check in one.failed:
         yield from row("", f"Check {check.number}: {check.says[0]}")
-    if one.simulated:
-        yield from row("SIMULATED", SIMULATED)
+    for word, said in stamps(simulated=one.simulated, oracle=one.oracle):
+        yield from row(word, said)
     if one.experiment:
         yield from row("experiment", one.experiment)
     for name, side in (("arm", one.arm), ("baseline", one.baseline)):

@@ -36,7 +36,8 @@ def headline(run: RunReport) -> Iterator[str]:
 
 # ------------------------------------------------------------------------ found
 
-SIMULATED = "the outcomes come from a simulated engine, not from hardware."
+_SIMULATED = "the outcomes come from a simulated engine, not from hardware."
+_ORACLE = "the policy was told how long answers would be, which no host can know."
 _MEANS = {
     "LIVE": "it refused something.",
     "BASELINE": "it refuses nothing by design.",
@@ -48,10 +49,17 @@ def _found(run: RunReport) -> Iterator[tuple[str, str]]:
     yield "finding", f"{run.finding.word}: {_means(run)}"
     yield _refused(run)
     yield "goodput", goodput(run)
-    if stated.simulated(run):
-        yield "SIMULATED", SIMULATED
+    yield from stamps(simulated=stated.simulated(run), oracle=stated.oracle(run))
     for notice in run.notices:
         yield "notice", printable(notice)
+
+
+def stamps(*, simulated: bool, oracle: bool) -> Iterator[tuple[str, str]]:
+    """What has to be said wherever a run's numbers are: word and meaning."""
+    if simulated:
+        yield "SIMULATED", _SIMULATED
+    if oracle:
+        yield "ORACLE", _ORACLE
 
 
 def _means(run: RunReport) -> str:

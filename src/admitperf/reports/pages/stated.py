@@ -42,3 +42,8 @@ def positive(run: RunReport, name: str) -> float | None:
 def simulated(run: RunReport) -> bool:
     """Whether the outcomes come from a simulated engine."""
     return notes(run).get("simulated") is True
+
+
+def oracle(run: RunReport) -> bool:
+    """Whether the policy was told how long answers would be, which no host can be."""
+    return notes(run).get("oracle") is True

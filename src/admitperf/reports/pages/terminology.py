@@ -586,6 +586,11 @@ GROUPS = (
                 "simulated",
                 "Outcomes come from a simulated engine, not from a real one.",
             ),
+            Term(
+                "oracle",
+                "The policy was told how long answers would be, which no host can know:"
+                " a bound on what knowing could buy, never a result.",
+            ),
         ),
     ),
     Group(
