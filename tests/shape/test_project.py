@@ -5,7 +5,7 @@ import subprocess
 
 TARGETS = {
     "help", "setup", "demo", "test", "lint", "types", "docs", "bench", "golden", "ci",
-    "test-engines",
+    "test-engines", "test-vllm",
 }  # fmt: skip
 
 

@@ -16,9 +16,9 @@ from admitperf.simulator import (
     plan_hash,
     poisson,
 )
-from admitperf.simulator.agents import Agents, scaled
 from admitperf.simulator.capacity import Capacity, of_requests, of_sessions
-from admitperf.simulator.sessions import (
+from admitperf.simulator.traffic.agents import Agents, scaled
+from admitperf.simulator.traffic.sessions import (
     Session,
     Sessions,
     beginnings,
@@ -26,7 +26,7 @@ from admitperf.simulator.sessions import (
     fitting,
     sessions_hash,
 )
-from admitperf.simulator.weka import Trace, weka
+from admitperf.simulator.traffic.weka import Trace, weka
 
 Note = str | float | bool | None
 

@@ -17,7 +17,7 @@ from admitperf.simulator import Arrival, Scraping, Setting, Traffic, VirtualCloc
 from admitperf.simulator.capacity import Capacity
 from admitperf.simulator.fleet import Routing
 from admitperf.simulator.profile import Profile
-from admitperf.simulator.sessions import Sessions
+from admitperf.simulator.traffic.sessions import Sessions
 
 MADE_BY = "admitperf sim run"
 """A note in each log."""

@@ -12,7 +12,7 @@ from admitperf.core.errors import AdmitPerfError, ConfigError
 from admitperf.reports.wording import printable
 
 if TYPE_CHECKING:
-    from admitperf.simulator.model import EngineModel
+    from admitperf.simulator.engine.model import EngineModel
     from admitperf.simulator.server.faults import Fault
     from admitperf.simulator.server.setup import Setup
 

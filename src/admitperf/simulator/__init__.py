@@ -7,18 +7,24 @@
 What it models and what it leaves out: docs/reference/simulator.md.
 """
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.closed_loop import closed_loop
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.events import End, FirstToken, Refused
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.events import End, FirstToken, Refused
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fleet import Fleet
 from admitperf.simulator.loop import Setting, run, serve
-from admitperf.simulator.model import EngineModel
 from admitperf.simulator.scraper import Scraping
 from admitperf.simulator.streams import stream
-from admitperf.simulator.traffic import OpenLoop, Traffic
+from admitperf.simulator.traffic.arrival import Arrival
+from admitperf.simulator.traffic.closed_loop import closed_loop
+from admitperf.simulator.traffic.traffic import OpenLoop, Traffic
+from admitperf.simulator.traffic.workload import (
+    Kind,
+    Phase,
+    plan_hash,
+    poisson,
+    together,
+)
 from admitperf.simulator.virtual_clock import VirtualClock
-from admitperf.simulator.workload import Kind, Phase, plan_hash, poisson, together
 
 __all__ = [
     "Arrival",

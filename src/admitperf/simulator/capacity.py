@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.events import End
-from admitperf.simulator.model import EngineModel
-from admitperf.simulator.sessions import Session, Standing
-from admitperf.simulator.traffic import ClosedLoop, Coming, Traffic
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.events import End
+from admitperf.simulator.engine.model import EngineModel
+from admitperf.simulator.traffic.arrival import Arrival
+from admitperf.simulator.traffic.sessions import Session, Standing
+from admitperf.simulator.traffic.traffic import ClosedLoop, Coming, Traffic
 
 CLIENTS = 2
 """Clients of the closed loop, in slots of the engine: half of them always wait."""

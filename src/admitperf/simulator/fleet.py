@@ -10,10 +10,10 @@ from math import inf
 from typing import Literal
 
 from admitperf.core.digest import blake2b
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.events import Event
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.events import Event
+from admitperf.simulator.engine.model import EngineModel
+from admitperf.simulator.traffic.arrival import Arrival
 
 Routing = Literal["least", "turns", "session"]
 """To the one with the fewest requests; in turns; each session always to the same."""

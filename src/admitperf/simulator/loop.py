@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from admitperf.core.log import REPEAT_S
 from admitperf.core.policy import Policy
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.events import End, Event, FirstToken
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.events import End, Event, FirstToken
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fleet import Fleet, Routing
-from admitperf.simulator.model import EngineModel
 from admitperf.simulator.scraper import Scraper, Scraping
-from admitperf.simulator.traffic import Coming, OpenLoop, Traffic
+from admitperf.simulator.traffic.arrival import Arrival
+from admitperf.simulator.traffic.traffic import Coming, OpenLoop, Traffic
 from admitperf.simulator.virtual_clock import VirtualClock
 
 _BUSY = "503, the engine's own limit"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from admitperf.core.errors import ConfigError
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.model import EngineModel
 
 SCHEMA = 1
 """Number of the format."""

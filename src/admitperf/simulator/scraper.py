@@ -4,8 +4,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from admitperf.core.reading import Reading
+from admitperf.simulator.engine.page import page
 from admitperf.simulator.fleet import Fleet
-from admitperf.simulator.page import page
 from admitperf.simulator.streams import stream
 
 

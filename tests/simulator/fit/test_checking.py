@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from tests.simulator.fit.made import SIZES, run
 
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fit.checking import Spread, checked, quantile
 from admitperf.simulator.fit.recorded import Asked, Recorded, Sight
 from admitperf.simulator.fit.replay import drained_per_s, engine_of, replay
-from admitperf.simulator.model import EngineModel
 from admitperf.simulator.profile import Profile, Provenance, profile
 
 MODEL = EngineModel(

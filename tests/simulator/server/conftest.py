@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.server.faults import faults as faults_of
 from admitperf.simulator.server.serving import Serving
 from admitperf.simulator.server.setup import Setup

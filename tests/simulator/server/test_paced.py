@@ -2,10 +2,10 @@
 
 import pytest
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.server.paced import PacedEngine
+from admitperf.simulator.traffic.arrival import Arrival
 
 MODEL = EngineModel(max_num_seqs=4, kv_blocks=100, step_ms=10.0, front_ms=1.0)
 

@@ -5,8 +5,8 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.server.ask import Ask
 from admitperf.simulator.server.intake import Intake
 from admitperf.simulator.server.prefixes import Prefixes

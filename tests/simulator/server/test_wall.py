@@ -8,10 +8,10 @@ import threading
 import pytest
 
 from admitperf.core.clock import SYSTEM
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.events import End
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.events import End
+from admitperf.simulator.engine.model import EngineModel
+from admitperf.simulator.traffic.arrival import Arrival
 
 STEPPED = {
     "max_num_seqs": 4, "kv_blocks": 60, "step_ms": 15.0, "front_ms": 4.0,

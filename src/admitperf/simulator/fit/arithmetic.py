@@ -8,7 +8,7 @@ cache is what is left of the memory. Nobody has held these against a real engine
 from collections.abc import Mapping
 from typing import Any
 
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.profile import ARITHMETIC, Constant, Profile, Provenance
 
 BLOCK_TOKENS = 16

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, median
 
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fit.recorded import Recorded, Sight
 from admitperf.simulator.fit.replay import Played, drained_per_s, engine_of, replay
-from admitperf.simulator.model import EngineModel
 from admitperf.simulator.profile import Profile
 from admitperf.simulator.streams import stream
 

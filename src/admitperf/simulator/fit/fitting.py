@@ -6,6 +6,7 @@ from statistics import mean
 from typing import Any
 
 from admitperf.core.errors import ConfigError
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fit.observations import (
     FOREIGN_CORES,
     disturbances,
@@ -14,7 +15,6 @@ from admitperf.simulator.fit.observations import (
 from admitperf.simulator.fit.priors import Prior, taken_from
 from admitperf.simulator.fit.recorded import Recorded
 from admitperf.simulator.fit.regression import Fit, regressed
-from admitperf.simulator.model import EngineModel
 from admitperf.simulator.profile import MEASURED, Profile, Provenance
 
 SIZES = tuple(

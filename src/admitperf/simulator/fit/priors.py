@@ -8,7 +8,7 @@ costs from what a step does; the ratio then stands in.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.model import EngineModel
 
 RATIOS: Mapping[str, tuple[str, float]] = {
     "step_ms": ("ms_per_prefill_token", 26.0),

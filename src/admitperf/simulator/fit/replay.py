@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.engine import Engine, Gauges
-from admitperf.simulator.events import End
+from admitperf.simulator.engine.engine import Engine, Gauges
+from admitperf.simulator.engine.events import End
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fit.recorded import Asked, Recorded, Sight
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.traffic.arrival import Arrival
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from admitperf.simulator.tally import Histogram
+from admitperf.simulator.engine.tally import Histogram
 
 Labels = Mapping[str, str]
 

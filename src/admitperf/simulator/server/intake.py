@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from admitperf.simulator.arrival import Arrival, Prefix
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.server.ask import Ask
 from admitperf.simulator.server.part import Part
 from admitperf.simulator.server.prefixes import Prefixes
 from admitperf.simulator.server.refusal import no_room, too_long, too_much
 from admitperf.simulator.server.tokens import Content, count, digest, hashes
 from admitperf.simulator.server.words import Tape
+from admitperf.simulator.traffic.arrival import Arrival, Prefix
 
 _REMEMBERED = 8  # blocks by name for each block of the engine's cache
 _REMEMBERED_LEAST = 65_536

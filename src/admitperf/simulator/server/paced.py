@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.model import EngineModel
-from admitperf.simulator.tally import Histogram, Tally
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.model import EngineModel
+from admitperf.simulator.engine.tally import Histogram, Tally
 
 _COSTS = (
     "step_ms",

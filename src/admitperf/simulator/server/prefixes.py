@@ -7,7 +7,7 @@ to one chain. A prompt that leaves a known chain begins one of its own there.
 
 from collections.abc import Sequence
 
-from admitperf.simulator.arrival import Prefix
+from admitperf.simulator.traffic.arrival import Prefix
 
 
 class _Chain:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from enum import Enum
 
-from admitperf.simulator.events import End
+from admitperf.simulator.engine.events import End
 from admitperf.simulator.server.part import Part
 from admitperf.simulator.server.served import Served
 from admitperf.simulator.server.wire.form import Form

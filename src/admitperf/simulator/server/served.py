@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from admitperf.simulator.events import End
+from admitperf.simulator.engine.events import End
+from admitperf.simulator.engine.tally import GAP_S, Histogram
 from admitperf.simulator.server.part import Part
-from admitperf.simulator.tally import GAP_S, Histogram
 
 _AGAIN = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0)
 _N = (1.0, 2.0, 5.0, 10.0, 20.0)

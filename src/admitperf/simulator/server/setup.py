@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.server.words import MEAN_TOKENS
 
 Dialect = Literal["vllm", "sglang"]

@@ -6,7 +6,7 @@ inference time of a step (`iteration_tokens_total`, `request_inference_time_seco
 and the sizes and times of HTTP. What a real engine of this kind shows as 0 is here.
 """
 
-from admitperf.simulator.page import histograms
+from admitperf.simulator.engine.page import histograms
 from admitperf.simulator.server.exposition import Exposition
 from admitperf.simulator.server.paced import PacedEngine
 from admitperf.simulator.server.served import Served

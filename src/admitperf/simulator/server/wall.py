@@ -6,9 +6,9 @@ from math import inf
 from typing import Protocol
 
 from admitperf.core.clock import Clock
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.events import End, FirstToken
+from admitperf.simulator.engine.events import End, FirstToken
 from admitperf.simulator.server.paced import PacedEngine
+from admitperf.simulator.traffic.arrival import Arrival
 
 
 class Listener(Protocol):

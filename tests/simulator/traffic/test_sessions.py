@@ -13,9 +13,9 @@ from tests.simulator.small import model
 from admitperf.core.policy import Policy
 from admitperf.policies import load
 from admitperf.simulator import Setting, VirtualClock, run
-from admitperf.simulator.agents import Agents
 from admitperf.simulator.capacity import answered, of_requests, of_sessions
-from admitperf.simulator.sessions import (
+from admitperf.simulator.traffic.agents import Agents
+from admitperf.simulator.traffic.sessions import (
     Call,
     Session,
     Sessions,
@@ -27,8 +27,8 @@ from admitperf.simulator.sessions import (
     sessions_hash,
     under_way,
 )
-from admitperf.simulator.weka import TraceError, weka
-from admitperf.simulator.workload import Kind
+from admitperf.simulator.traffic.weka import TraceError, weka
+from admitperf.simulator.traffic.workload import Kind
 from admitperf.testing import MemoryLog
 
 FREE = model(max_num_seqs=64, kv_blocks=10_000, ms_per_prefill_token=0.0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from admitperf.simulator.tally import Histogram
+from admitperf.simulator.engine.tally import Histogram
 
 
 def test_a_bucket_holds_what_is_no_greater_than_its_bound():

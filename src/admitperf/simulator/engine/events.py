@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from admitperf.simulator.arrival import Arrival
+from admitperf.simulator.traffic.arrival import Arrival
 
 
 @dataclass(frozen=True, slots=True)

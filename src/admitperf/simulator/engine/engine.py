@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isnan
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.blocks import Blocks
-from admitperf.simulator.decoding import Decoding
-from admitperf.simulator.events import End, Event, FirstToken, Refused
-from admitperf.simulator.job import Job
-from admitperf.simulator.model import EngineModel
-from admitperf.simulator.pace import Leap, Noise, Slowest
-from admitperf.simulator.tally import Histogram, Tally
-from admitperf.simulator.waiting import ByRank, FirstCome
+from admitperf.simulator.engine.blocks import Blocks
+from admitperf.simulator.engine.decoding import Decoding
+from admitperf.simulator.engine.events import End, Event, FirstToken, Refused
+from admitperf.simulator.engine.job import Job
+from admitperf.simulator.engine.model import EngineModel
+from admitperf.simulator.engine.pace import Leap, Noise, Slowest
+from admitperf.simulator.engine.tally import Histogram, Tally
+from admitperf.simulator.engine.waiting import ByRank, FirstCome
+from admitperf.simulator.traffic.arrival import Arrival
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admitperf.simulator.chains import chains
+from admitperf.simulator.traffic.chains import chains
 
 
 def runs(blocks):

@@ -3,8 +3,8 @@
 import pytest
 from tests.simulator.small import arrival
 
-from admitperf.simulator.job import Job
-from admitperf.simulator.waiting import ByRank, FirstCome
+from admitperf.simulator.engine.job import Job
+from admitperf.simulator.engine.waiting import ByRank, FirstCome
 
 
 def jobs(*priorities):

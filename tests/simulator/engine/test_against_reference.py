@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.cases import case, played
-from tests.simulator.reference import Reference
+from tests.simulator.engine.cases import case, played
+from tests.simulator.engine.reference import Reference
 
 from admitperf.simulator import Arrival, Engine, EngineModel, stream
 

@@ -7,9 +7,9 @@ ends: there the two engines could differ by the last bit of a sum.
 from dataclasses import dataclass
 from typing import Any
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.events import End, FirstToken
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.events import End, FirstToken
+from admitperf.simulator.engine.model import EngineModel
+from admitperf.simulator.traffic.arrival import Arrival
 
 Act = tuple[float, str, Any]
 """When, "submit" or "cancel" or "look", and the arrival, the id, or None."""

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulator.small import arrival
 
-from admitperf.simulator.decoding import Decoding
-from admitperf.simulator.job import Job
+from admitperf.simulator.engine.decoding import Decoding
+from admitperf.simulator.engine.job import Job
 
 
 def job(turn, known, more=9):

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from admitperf.core.errors import AdmitPerfError
-from admitperf.simulator.chains import Path as Chains
-from admitperf.simulator.chains import Run, chains
-from admitperf.simulator.sessions import Call, Session
+from admitperf.simulator.traffic.chains import Path as Chains
+from admitperf.simulator.traffic.chains import Run, chains
+from admitperf.simulator.traffic.sessions import Call, Session
 
 BLOCK_TOKENS = 64
 """Tokens of a block of the trace."""

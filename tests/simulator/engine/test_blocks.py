@@ -2,7 +2,7 @@
 
 import pytest
 
-from admitperf.simulator.blocks import Blocks
+from admitperf.simulator.engine.blocks import Blocks
 
 
 class Asking:

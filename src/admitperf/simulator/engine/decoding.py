@@ -2,7 +2,7 @@
 
 import heapq
 
-from admitperf.simulator.job import Job
+from admitperf.simulator.engine.job import Job
 
 
 class Decoding:

@@ -38,10 +38,10 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from admitperf.simulator.arrival import Arrival, Prefix
-from admitperf.simulator.events import End, Event, FirstToken, Refused
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.events import End, Event, FirstToken, Refused
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.streams import stream
+from admitperf.simulator.traffic.arrival import Arrival, Prefix
 
 Chain = tuple[Prefix, str]
 """A chain: what prompts that name it begin with, and its name."""

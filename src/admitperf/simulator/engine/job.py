@@ -2,8 +2,8 @@
 
 from math import nan
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.blocks import Claim
+from admitperf.simulator.engine.blocks import Claim
+from admitperf.simulator.traffic.arrival import Arrival
 
 
 class Job:

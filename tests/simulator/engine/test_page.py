@@ -14,7 +14,7 @@ from admitperf.core.signals import (
 )
 from admitperf.engines.exposition import parse
 from admitperf.simulator import Engine
-from admitperf.simulator.page import histograms, page
+from admitperf.simulator.engine.page import histograms, page
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ capacity is measured.
 
 from collections.abc import Iterator, Sequence
 
-from admitperf.simulator.arrival import Arrival
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.events import End, Refused
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.events import End, Refused
+from admitperf.simulator.traffic.arrival import Arrival
 
 
 def closed_loop(

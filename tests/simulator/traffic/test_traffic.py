@@ -4,7 +4,7 @@ import math
 
 from tests.simulator.small import arrival
 
-from admitperf.simulator.traffic import Coming, OpenLoop
+from admitperf.simulator.traffic.traffic import Coming, OpenLoop
 
 
 def test_an_open_loop_asks_whatever_happens_and_nothing_more():

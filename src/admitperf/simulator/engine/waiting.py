@@ -3,7 +3,7 @@
 import heapq
 from collections import deque
 
-from admitperf.simulator.job import Job
+from admitperf.simulator.engine.job import Job
 
 
 class FirstCome:

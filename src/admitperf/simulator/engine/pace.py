@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from math import exp, inf, sqrt
 
-from admitperf.simulator.model import EngineModel
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.streams import stream
 
 

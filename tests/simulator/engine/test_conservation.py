@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from tests.simulator.cases import case, played, written
+from tests.simulator.engine.cases import case, played, written
 
 from admitperf.core.digest import blake2b
 from admitperf.simulator import Arrival, End, Engine, FirstToken, stream
@@ -178,12 +178,13 @@ def digest():
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "4294967295"])
-def test_another_process_tells_the_same_to_the_bit(hash_seed):
+def test_another_process_tells_the_same_to_the_bit(hash_seed, root):
     """Whatever Python's own hashing is seeded with."""
-    code = "from tests.simulator.test_conservation import digest; print(digest())"
+    place = "tests.simulator.engine.test_conservation"
+    code = f"from {place} import digest; print(digest())"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     found = subprocess.run(
-        [sys.executable, "-c", code], env=environment, check=True,
+        [sys.executable, "-c", code], cwd=root, env=environment, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
     assert found.stdout.strip() == digest()

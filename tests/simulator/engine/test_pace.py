@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulator.small import model
 
-from admitperf.simulator.pace import Leap, Noise, Slowest
+from admitperf.simulator.engine.pace import Leap, Noise, Slowest
 
 LEAPS = st.builds(
     Leap,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count, islice
 from typing import Protocol
 
-from admitperf.simulator.arrival import Arrival
+from admitperf.simulator.traffic.arrival import Arrival
 
 
 class Traffic(Protocol):

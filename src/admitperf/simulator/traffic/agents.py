@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from admitperf.simulator.sessions import Call, Session
 from admitperf.simulator.streams import stream
+from admitperf.simulator.traffic.sessions import Call, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from math import inf
 
-from admitperf.simulator.arrival import Prefix
+from admitperf.simulator.traffic.arrival import Prefix
 
 _Key = tuple[Prefix, str]
 

@@ -7,8 +7,8 @@ from dataclasses import astuple, dataclass
 from operator import attrgetter
 
 from admitperf.core.digest import blake2b
-from admitperf.simulator.arrival import Arrival, Prefix
 from admitperf.simulator.streams import stream
+from admitperf.simulator.traffic.arrival import Arrival, Prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from dataclasses import astuple, dataclass, replace
 from math import inf
 
 from admitperf.core.digest import blake2b
-from admitperf.simulator.arrival import Arrival, Prefix
 from admitperf.simulator.streams import stream
-from admitperf.simulator.workload import Phase, poisson
+from admitperf.simulator.traffic.arrival import Arrival, Prefix
+from admitperf.simulator.traffic.workload import Phase, poisson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

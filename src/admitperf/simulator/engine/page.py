@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from admitperf.simulator.engine import Engine
-from admitperf.simulator.tally import Histogram
+from admitperf.simulator.engine.engine import Engine
+from admitperf.simulator.engine.tally import Histogram
 
 
 def page(*engines: Engine) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""The simulated engine: what it is, and what becomes of requests inside."""

@@ -1,0 +1,1 @@
+"""What is asked of engines, by whom and when."""
