@@ -114,3 +114,19 @@ def test_time_goes_on_everywhere():
     assert fleet.ahead_s == pytest.approx(0.21)
     list(fleet.run_to(math.inf))
     assert fleet.ahead_s == math.inf
+
+
+def test_no_two_engines_of_neighbouring_runs_share_their_noise():
+    """Seeds 1 and 2 are two runs, not one run moved by a replica."""
+    noisy = model(noise=0.3)
+    ends = [
+        tuple(_times(engine))
+        for seed in (1, 2)
+        for engine in Fleet(noisy, 3, seed=seed).engines
+    ]
+    assert len(set(ends)) == 6
+
+
+def _times(engine):
+    engine.submit(arrival(1, output_tokens=40))
+    return [event.at_s for event in engine.run_to(math.inf)]

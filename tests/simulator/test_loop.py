@@ -211,11 +211,20 @@ def test_a_refusal_of_the_engines_own_is_an_outcome_that_is_not_ok(front_ms):
 @pytest.mark.parametrize("oracle", [False, True])
 def test_only_an_oracle_is_told_how_long_answers_will_be(oracle):
     """In place of the bound their callers set; by default no policy knows."""
-    log = ran("no_admission", busy(5.0), replace(SETTING, oracle=oracle))
+    notes = {"oracle": True} if oracle else None
+    setting = replace(SETTING, oracle=oracle)
+    log = ran("no_admission", busy(5.0), setting, notes=notes)
     told = {line["id"]: line["facts"]["max_output_tokens"] for line in log.decisions}
     true = {one.id: one.output_tokens for one in busy(5.0)}
     assert (told == true) is oracle
     assert oracle or set(told.values()) == {50}
+
+
+@pytest.mark.parametrize("notes", [None, "oracle", {"oracle": False}])
+def test_an_oracle_whose_log_does_not_say_so_is_refused(notes):
+    """No report could stamp it."""
+    with pytest.raises(ValueError, match="has to say so"):
+        ran("no_admission", busy(1.0), replace(SETTING, oracle=True), notes=notes)
 
 
 class Talk:

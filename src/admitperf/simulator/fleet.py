@@ -13,6 +13,7 @@ from admitperf.core.digest import blake2b
 from admitperf.simulator.engine.engine import Engine
 from admitperf.simulator.engine.events import Event
 from admitperf.simulator.engine.model import EngineModel
+from admitperf.simulator.streams import stream
 from admitperf.simulator.traffic.arrival import Arrival
 
 Routing = Literal["least", "turns", "session"]
@@ -40,7 +41,7 @@ class Fleet:
         routing: Routing = "least",
         seed: int = 0,
     ) -> None:
-        self.engines = [Engine(model, seed + place) for place in range(replicas)]
+        self.engines = [Engine(model, _seed(seed, place)) for place in range(replicas)]
         self.now_s = 0.0
         self._routing = routing
         self._turn = 0
@@ -97,3 +98,10 @@ class Fleet:
 
 def _ahead_s(engine: Engine) -> float:
     return engine.ahead_s
+
+
+def _seed(seed: int, place: int) -> int:
+    """The first has the seed of the run; no other has that of another run."""
+    if not place:
+        return seed
+    return stream(seed, f"replica {place}").getrandbits(64)

@@ -96,10 +96,19 @@ def run(
         setting: the engines and how they are seen.
 
     Raises:
-        ValueError: a request can never fit into an engine.
+        ValueError: a request can never fit into an engine; or policies are told what no
+            host can know, and the policy's `notes` do not say `{"oracle": True}`, with
+            which its log and every report of it are stamped.
     """
+    if setting.oracle and not _says_oracle(policy):
+        raise ValueError('an oracle\'s log has to say so: notes={"oracle": True}')
     traffic = OpenLoop(asked) if isinstance(asked, Sequence) else asked
     _Run(policy, clock, traffic, setting).to_the_end()
+
+
+def _says_oracle(policy: Policy) -> bool:
+    notes = policy.settings.notes
+    return isinstance(notes, Mapping) and notes.get("oracle") is True
 
 
 class _Run:
