@@ -1,7 +1,11 @@
 """An engine no one could build is refused, with everything that is wrong with it."""
 
+import math
+
 import pytest
 from tests.simulator.small import model
+
+from admitperf.simulator import EngineModel
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,18 @@ def test_the_longest_request_is_what_memory_window_and_step_allow(changes, token
     """Prompt and answer together."""
     assert model(**changes).longest_tokens == tokens
     assert model(**changes).kv_tokens == 1_000
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"step_ms": 10**400}, {"step_ms": 1e300}, {"step_ms": math.nan},
+        {"scheduling": ["fcfs"]}, {"scheduling": {}}, {"noise": 11},
+        {"kv_blocks": 10**5000}, {"block_size": 10**6}, {"front_ms": "1"},
+    ],
+)  # fmt: skip
+def test_what_no_engine_has_is_one_short_line(given):
+    """Whatever a file brings: no traceback, and no thousand digits."""
+    with pytest.raises(ValueError, match=next(iter(given))) as refused:
+        EngineModel(**{"max_num_seqs": 1, "kv_blocks": 4, "step_ms": 1.0, **given})
+    assert len(str(refused.value)) < 150

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
 from typing import Literal
 
 _AT_LEAST_1 = (
@@ -23,6 +22,16 @@ _AT_LEAST_0 = (
     "ms_per_sequence",
     "noise",
 )
+_MOST = 10**9
+"""Of blocks, tokens, requests and steps: more than any engine has. Plain choice."""
+
+_MOST_BLOCK = 65_536
+"""Tokens in a block; the engine keeps a count for each place in it. Plain choice."""
+
+_MOST_MS = 3_600_000.0
+"""An hour: longer than any step takes. Plain choice."""
+
+_MOST_NOISE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +106,19 @@ class EngineModel:
     def _faults(self) -> Iterator[str]:
         for name in _AT_LEAST_1:
             value = getattr(self, name)
-            if value is not None and not (type(value) is int and value >= 1):
-                yield f"{name} = {value!r} is not a whole number from 1"
+            most = _MOST_BLOCK if name == "block_size" else _MOST
+            if value is not None and not (type(value) is int and 1 <= value <= most):
+                yield f"{name} = {_shown(value)} is not a whole number from 1 to {most}"
         for name in _AT_LEAST_0:
             value = getattr(self, name)
-            if not (type(value) in {int, float} and isfinite(value) and value >= 0):
-                yield f"{name} = {value!r} is not a number from 0"
+            most = _MOST_NOISE if name == "noise" else _MOST_MS
+            if not (type(value) in {int, float} and 0 <= value <= most):
+                yield f"{name} = {_shown(value)} is not a number from 0 to {most:g}"
         if self.step_ms == 0:
             yield "step_ms = 0: a step has to take some time"
-        if self.scheduling not in {"fcfs", "priority"}:
-            yield f"scheduling = {self.scheduling!r} is neither 'fcfs' nor 'priority'"
+        if self.scheduling not in ("fcfs", "priority"):
+            told = _shown(self.scheduling)
+            yield f"scheduling = {told} is neither 'fcfs' nor 'priority'"
         yield from self._unfit()
 
     def _unfit(self) -> Iterator[str]:
@@ -116,3 +128,11 @@ class EngineModel:
                 f"max_num_batched_tokens = {batched} is below max_num_seqs = {seqs}:"
                 " a token for each running request has to fit into a step"
             )
+
+
+def _shown(value: object) -> str:
+    """As a message can hold it: an integer may have thousands of digits."""
+    try:
+        return f"{value!r}"[:60]
+    except ValueError:  # more digits than Python writes
+        return "a number with thousands of digits"
