@@ -111,9 +111,9 @@ class EngineModel:
                 yield f"{name} = {_shown(value)} is not a whole number from 1 to {most}"
         for name in _AT_LEAST_0:
             value = getattr(self, name)
-            most = _MOST_NOISE if name == "noise" else _MOST_MS
-            if not (type(value) in {int, float} and 0 <= value <= most):
-                yield f"{name} = {_shown(value)} is not a number from 0 to {most:g}"
+            high = _MOST_NOISE if name == "noise" else _MOST_MS
+            if not (type(value) in {int, float} and 0 <= value <= high):
+                yield f"{name} = {_shown(value)} is not a number from 0 to {high:g}"
         if self.step_ms == 0:
             yield "step_ms = 0: a step has to take some time"
         if self.scheduling not in ("fcfs", "priority"):
