@@ -136,6 +136,32 @@ def test_the_report_in_json_is_the_document_of_report(run, serve, root):
     assert told == json.loads(run("report", "trace.jsonl", "--json").stdout)
 
 
+SIMULATED = PAGE + b'admitperf_simulated_info{profile="x"} 1\n'
+
+
+def test_a_simulated_engine_is_said_on_every_page(run, serve):
+    """In the watch, its JSON, its trace and every report of that."""
+    pytest.importorskip("duckdb")
+    url = serve(http(SIMULATED)).url
+    shown = run("watch", url, *BRIEF)
+    assert shown.stdout.startswith("SIMULATED: ")
+    assert is_plain(shown.stdout)
+    page = run("report", "trace.jsonl").stdout
+    assert page in shown.stdout
+    assert "\n  SIMULATED     the outcomes come from a simulated engine" in page
+    told = json.loads(run("watch", url, *BRIEF, "--json", "--force").stdout)
+    assert told["simulated"] is True
+    first = json.loads(Path("trace.jsonl").read_text("ascii").splitlines()[0])
+    assert first["notes"]["simulated"] is True
+
+
+def test_without_the_reports_extra_it_is_said_all_the_same(run, serve, monkeypatch):
+    """Before the first number."""
+    monkeypatch.setitem(sys.modules, "admitperf.reports.report", None)
+    shown = run("watch", serve(http(SIMULATED)).url, *BRIEF)
+    assert shown.stdout.startswith("SIMULATED: the numbers come from a simulated")
+
+
 def test_the_defaults_in_the_help_stand_without_brackets_of_their_own(run):
     """As the others do."""
     flat = " ".join(run("watch", "--help").stdout.split())

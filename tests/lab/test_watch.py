@@ -292,6 +292,25 @@ def test_the_engine_stands_in_every_header(watched):
     assert {one["notes"]["engine"] for one in lines(path, "run")} == {"vLLM"}
 
 
+def test_a_simulated_engine_is_stamped_on_every_header(watched):
+    """And a real one is not."""
+    marked = page(3, 0.5) + b'admitperf_simulated_info{profile="x"} 1\n'
+    watch, _, path = watched(http(marked))
+    assert [one["notes"]["simulated"] for one in lines(path, "run")] == [True] * 2
+    assert watch.simulated
+    watch, _, path = watched(Ramp(RAMP))
+    assert all("simulated" not in one["notes"] for one in lines(path, "run"))
+    assert watch.to_dict([])["simulated"] is False
+
+
+def test_an_engine_that_turns_out_simulated_later_stamps_what_is_judged(watched):
+    """It may not have answered at first."""
+    marked = page(3, 0.5) + b"admitperf_simulated_info 1\n"
+    watch, _, path = watched(Ramp([page(3, 0.5), marked]))
+    assert lines(path, "run")[-1]["notes"]["simulated"] is True
+    assert watch.simulated
+
+
 def test_a_trace_that_was_deleted_meanwhile_is_one_fault(serve, tmp_path):
     """It cannot be read back, and nobody is shown a traceback."""
     from admitperf.lab.fault import LabError

@@ -1,9 +1,9 @@
 """What `admitperf sim run` offers to an engine: chat requests, or agent sessions."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from admitperf.reports.wording import number, plural, share
 from admitperf.simulator import (
@@ -24,6 +24,7 @@ from admitperf.simulator.traffic.sessions import (
     beginnings,
     capped,
     fitting,
+    longest_s,
     sessions_hash,
 )
 from admitperf.simulator.traffic.weka import Trace, weka
@@ -33,8 +34,10 @@ Note = str | float | bool | None
 CHAT, AGENTS = "chat", "agents"
 """Workloads that come along."""
 
-CHAT_TOKENS = ((100, 900), (50, 350), 512)
-"""Prompt, answer and the bound on it. Plain choices: 200 tokens of answer."""
+CHAT_TOKENS = ((100, 900), (50, 350), 384)
+"""Prompt, answer and the bound on it. Plain choices: 200 tokens of answer on average,
+and a bound that none reaches, of which over half comes: reports call less a short
+answer."""
 
 LONGEST_GAP_S = 60.0
 """A recorded pause that is longer is cut to this, or a session would last for hours in
@@ -49,6 +52,26 @@ tokens, stays a whole number of tokens."""
 
 MADE_UP = 200
 """Sessions that are made up to draw from. Plain choice."""
+
+MADE_UP_SEED = CAPACITY_SEED = 1
+"""Of what repeats share: sessions to draw from, and the traffic that measures capacity.
+A repeat has another seed, and meets the same engine with the same capacity."""
+
+MOST_REQUESTS = 5_000_000
+"""Requests of a run; more would not fit into the memory of most machines, at 1.4 kB
+each. Plain choice."""
+
+MADE_EVERY = 10_000
+"""Requests made between two reports of progress. Plain choice."""
+
+Told = Callable[[str], None]
+"""Is told how far it is."""
+
+_T = TypeVar("_T")
+
+
+def _unheard(what: str) -> None:
+    """Nobody asked how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +99,13 @@ class Offered(Protocol):
         """What one engine can carry of it."""
         ...
 
-    def plan(self, rate_per_s: float, lasts_s: float, seed: int) -> Plan:
+    def requests(self, rate_per_s: float, lasts_s: float) -> float:
+        """About how many a run of it may ask."""
+        ...
+
+    def plan(
+        self, rate_per_s: float, lasts_s: float, seed: int, told: Told = _unheard
+    ) -> Plan:
         """A run of it."""
         ...
 
@@ -116,13 +145,19 @@ class Chat:
         """By a closed loop."""
         return of_requests(model, self._kind.at(repeat(0.0), seed))
 
-    def plan(self, rate_per_s: float, lasts_s: float, seed: int) -> Plan:
+    def requests(self, rate_per_s: float, lasts_s: float) -> float:
+        """All of them."""
+        return rate_per_s * lasts_s
+
+    def plan(
+        self, rate_per_s: float, lasts_s: float, seed: int, told: Told = _unheard
+    ) -> Plan:
         """Requests over this time."""
         phases = [Phase(lasts_s=lasts_s, rate_per_s=rate_per_s)]
-        asked: tuple[Arrival, ...] = tuple(
-            self._kind.at(poisson(phases, seed, CHAT), seed)
-        )
-        return Plan(OpenLoop(asked), len(asked), plan_hash(asked))
+        made = self._kind.at(poisson(phases, seed, CHAT), seed)
+        asked: tuple[Arrival, ...] = tuple(_counted(made, "making requests", told))
+        digest = plan_hash(_counted(asked, "naming the plan: requests", told))
+        return Plan(OpenLoop(asked), len(asked), digest)
 
     def words(self) -> str:
         """Its sizes."""
@@ -175,10 +210,20 @@ class AgentSessions:
         """By agents who stand in a circle."""
         return of_sessions(model, self._sessions, seed)
 
-    def plan(self, rate_per_s: float, lasts_s: float, seed: int) -> Plan:
+    def requests(self, rate_per_s: float, lasts_s: float) -> float:
+        """The calls of all that are drawn, also of those that began before."""
+        calls = sum(len(session.calls) for session in self._sessions)
+        drawn_s = longest_s(self._sessions) + lasts_s
+        return rate_per_s * drawn_s * calls / len(self._sessions)
+
+    def plan(
+        self, rate_per_s: float, lasts_s: float, seed: int, told: Told = _unheard
+    ) -> Plan:
         """Sessions that begin over this time; nothing is asked after it."""
+        told("making sessions")
         begun = beginnings(self._sessions, rate_per_s, lasts_s, seed)
-        return Plan(Sessions(begun, lasts_s), len(begun), sessions_hash(begun))
+        digest = sessions_hash(_counted(begun, "naming the plan: sessions", told))
+        return Plan(Sessions(begun, lasts_s), len(begun), digest)
 
     def words(self) -> str:
         """What they are and what was left out."""
@@ -198,8 +243,19 @@ class AgentSessions:
         return {**self._notes, "calls_left_out": self._left_out, "calls": self._all}
 
 
+def _counted(made: Iterable[_T], what: str, told: Told) -> Iterator[_T]:
+    """The same, and says how many there were now and then."""
+    for number_of, one in enumerate(made, 1):
+        if number_of % MADE_EVERY == 0:
+            told(f"{what} {number_of:,}")
+        yield one
+
+
 def offered(
-    name: Sequence[str], model: EngineModel, divisor: int | None, seed: int
+    name: Sequence[str],
+    model: EngineModel,
+    divisor: int | None,
+    seed: int = MADE_UP_SEED,
 ) -> Offered:
     """A workload.
 

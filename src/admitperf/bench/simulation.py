@@ -1,14 +1,24 @@
 """One policy in front of a simulated engine: the run behind `admitperf sim run`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from admitperf._version import __version__
 from admitperf.bench.demo import WALL_S
-from admitperf.bench.offered import Note, Offered, Plan, offered
+from admitperf.bench.offered import (
+    CAPACITY_SEED,
+    MOST_REQUESTS,
+    Note,
+    Offered,
+    Plan,
+    Told,
+    offered,
+)
 from admitperf.bench.place import name_run, telling
+from admitperf.core.digest import blake2b
 from admitperf.core.notice import hushed
 from admitperf.core.policy import Policy
 from admitperf.policies import load
@@ -34,9 +44,6 @@ ORACLE = (
 TOLD_EVERY = 500
 """Requests between two reports of progress. Plain choice."""
 
-Told = Callable[[str], None]
-"""Is told how far it is."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -57,6 +64,7 @@ class Asked:
         scrape_interval_s: between two looks at the engines.
         oracle: policies are told how long answers will be.
         slo: deadlines in ms by name; None = no SLO.
+        experiment: what the run belongs to, as its repeat `r<seed>`; None = nothing.
     """
 
     profile: Profile
@@ -74,6 +82,18 @@ class Asked:
     scrape_interval_s: float
     oracle: bool
     slo: Mapping[str, float] | None
+    experiment: str | None = None
+
+    @property
+    def run(self) -> str | None:
+        """The name of the repeat; None = it is none."""
+        return f"r{self.seed}" if self.experiment else None
+
+    def stamps(self) -> Iterator[str]:
+        """What has to stand over everything made of it."""
+        if self.oracle:
+            yield ORACLE
+        yield SIMULATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +123,8 @@ class Ran:
         """The rate as a multiple of the capacity."""
         return self.rate_per_s / (self.capacity.sessions_per_s * self.asked.replicas)
 
-    def stamps(self) -> Iterator[str]:
-        """What has to stand over everything made of it."""
-        if self.asked.oracle:
-            yield ORACLE
-        yield SIMULATED
-
     def opening(self) -> Iterator[str]:
         """What was done, in paragraphs."""
-        yield from self.stamps()
         yield _told_engine(self.asked)
         yield self._told_capacity()
         yield self._told_load()
@@ -120,7 +133,7 @@ class Ran:
         """What the log says of the run."""
         asked = self.asked
         return {
-            **({"oracle": ORACLE} if asked.oracle else {}),
+            **({"oracle": True} if asked.oracle else {}),
             "made_by": MADE_BY,
             "simulated": True,
             **_profile_notes(asked.profile),
@@ -135,14 +148,18 @@ class Ran:
             "plan": self.plan.hash,
             "seed": asked.seed,
             "capacity_per_s": round(self.capacity.requests_per_s * asked.replicas, 4),
-            "load": round(self.load, 3),
+            # the rate in the log is that of calls, and a refusal ends a session
+            ("session_load" if self.offered.noun == "session" else "load"): round(
+                self.load, 3
+            ),
             "ignore_eos": False,
         }
 
     def _told_capacity(self) -> str:
         one = self.capacity
+        who = "agent" if self.offered.noun == "session" else "client"
         said = (
-            f"Measured first, without a policy: {plural(one.clients, 'client')} in a"
+            f"Measured first, without a policy: {plural(one.clients, who)} in a"
             f" closed loop get {number(one.requests_per_s)} answers a second (n"
             f" {one.answers}), which is the capacity"
         )
@@ -171,25 +188,23 @@ class Ran:
         return said
 
 
-def simulate(asked: Asked, path: Path, told: Told) -> Ran:
+def simulate(asked: Asked, path: Path, told: Told, planned: Told) -> Ran:
     """Runs it, and writes its log.
 
     Args:
         asked: what.
         path: where the log goes; what is there is replaced.
         told: called now and then.
+        planned: called once with how much will be asked, before any of it is made.
 
     Raises:
         AdmitPerfError: the policy cannot be had so, a trace is none, or the log cannot
             be written.
-        ValueError: nothing of the workload fits into the engine.
+        ValueError: nothing of the workload fits into the engine, or too much is asked.
     """
     cls: type[Policy] = load(asked.policy)
     cls(**asked.parameters)  # a fault is said before time is spent
-    made = _planned(asked, path, told)
-    with telling(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
+    made = _planned(asked, path, told, planned)
     clock = VirtualClock(WALL_S)
     setting = Setting(
         model=asked.profile.engine,
@@ -206,32 +221,71 @@ def simulate(asked: Asked, path: Path, told: Told) -> Ran:
         "raw": "reference",
         "reports_outcomes": True,
         "slo": asked.slo,
+        "experiment": asked.experiment,
+        "run": asked.run,
     }
     with hushed(), cls(**reserved, **asked.parameters) as policy:
         run(policy, clock, _Told(made.plan.traffic, made.lasts_s, told), setting)
-    name_run(path, f"{asked.policy}-{made.plan.hash}-seed{asked.seed}")
+    name_run(path, f"{asked.policy}-{made.plan.hash}-{_mark(asked)}-seed{asked.seed}")
     return made
 
 
-def _planned(asked: Asked, path: Path, told: Told) -> Ran:
+def _mark(asked: Asked) -> str:
+    """Tells apart runs of one policy that meet the same traffic."""
+    how = (asked.profile.name, sorted(asked.parameters.items()), asked.replicas)
+    seen = (asked.routing, asked.scrape_interval_s, asked.oracle, asked.slo)
+    return blake2b(repr((how, seen)).encode(), digest_size=4).hexdigest()
+
+
+def _planned(asked: Asked, path: Path, told: Told, planned: Told) -> Ran:
     model = asked.profile.engine
     told("reading the workload")
-    workload = offered(asked.workload, model, asked.divisor, asked.seed)
+    workload = offered(asked.workload, model, asked.divisor)
     told("measuring capacity")
-    capacity = workload.capacity(model, asked.seed)
+    capacity = workload.capacity(model, CAPACITY_SEED)
     rate_per_s = asked.rate_per_s
     if rate_per_s is None:
         rate_per_s = asked.load * capacity.sessions_per_s * asked.replicas
     lasts_s = asked.lasts_s
     if lasts_s is None:
         lasts_s = asked.count / rate_per_s
-    plan = workload.plan(rate_per_s, lasts_s, asked.seed)
+    requests = workload.requests(rate_per_s, lasts_s)
+    rate = f"{number(rate_per_s)} {workload.noun}s a second over {number(lasts_s)} s"
+    nothing = f"nothing comes: {rate}"
+    if round(requests) < 1:
+        raise ValueError(nothing)
+    _refuse_more(requests, lasts_s)
+    _make_room(path)
+    told("")
+    planned(_told_plan(workload, requests, rate))
+    plan = workload.plan(rate_per_s, lasts_s, asked.seed, told)
     if not plan.count:
-        raise ValueError(
-            f"nothing comes: {number(rate_per_s)} {workload.noun}s a second over"
-            f" {number(lasts_s)} s"
-        )
+        raise ValueError(nothing)
     return Ran(asked, workload, capacity, rate_per_s, lasts_s, plan, path)
+
+
+def _refuse_more(requests: float, lasts_s: float) -> None:
+    if round(requests) > MOST_REQUESTS:
+        most_s = math.floor(0.99 * lasts_s * MOST_REQUESTS / requests)
+        raise ValueError(
+            f"{round(requests):,} requests are planned and {MOST_REQUESTS:,} is the"
+            f" most: give fewer --requests, or a shorter time, such as --for {most_s}s"
+        )
+
+
+def _make_room(path: Path) -> None:
+    with telling(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+
+def _told_plan(workload: Offered, requests: float, rate: str) -> str:
+    if workload.noun == "session":
+        return (
+            f"Planned: {rate}, and those under way at the start; in all at most about"
+            f" {round(requests):,} calls."
+        )
+    return f"Planned: {round(requests):,} requests, {rate}."
 
 
 class _Told:
@@ -262,6 +316,9 @@ class _Told:
 def provenance(profile: Profile) -> str:
     """Where a profile's numbers come from, in a few words."""
     told = profile.provenance
+    if profile.simulated:
+        runs = plural(len(told.runs), "run")
+        return f"{profile.stamp}, fitted to {runs} with simulated ones, not measured"
     if not profile.measured:
         return f"{told.source}, not held against a real engine"
     date = f" of {told.date}" if told.date else ""

@@ -124,6 +124,8 @@ def _catalogue_rows(signal: Signal) -> Iterator[str]:
 def _text(survey: Survey) -> Iterator[str]:
     yield from wrapped(survey.target)
     yield from wrapped(_head(survey), "  ", "  ")
+    if survey.simulated_by is not None:
+        yield from row("SIMULATED", _simulated(survey.simulated_by))
     for line in survey.lines:
         if line.value is not None:
             yield ""
@@ -151,6 +153,11 @@ def _head(survey: Survey) -> str:
     twice = survey.window_s is not None
     window = f", two readings {survey.window_s:.1f} s apart" if twice else ""
     return f"{engine}, {survey.series} series{took}{window}"
+
+
+def _simulated(profile: str) -> str:
+    by = f" (profile {profile})" if profile else ""
+    return f"the numbers come from a simulated engine{by}, not from hardware."
 
 
 def _supplied(line: Line) -> Iterator[str]:

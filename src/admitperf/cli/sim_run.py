@@ -9,23 +9,41 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from admitperf.cli.bounds import BOUNDS
-from admitperf.cli.duration import Duration
-from admitperf.cli.layout import wrapped
+from admitperf.cli.duration import Duration, seconds_of
+from admitperf.cli.layout import row, wrapped
 from admitperf.cli.reading import UnreadableInput
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from admitperf.bench.simulation import Asked, Ran
+    from admitperf.reports.report import RunReport
     from admitperf.simulator.fleet import Routing
 
 SCHEMA = 1
 _DEFAULT_FOR_S = 600.0
 _LONGEST_S = 31 * 86400.0
 _DEFAULT_PATH = "run.jsonl"
+_LONGEST_LOOK_S = 60.0
 _WIDTH = 79
 _WORDS: dict[str, object] = {"true": True, "false": False, "none": None}
+
+
+class _Interval(Duration):
+    """A time between looks; one over a minute is milliseconds without their unit."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Reads the option; a fault is a usage error."""
+        seconds = seconds_of(str(value))
+        if seconds is not None and seconds > _LONGEST_LOOK_S:
+            most = f"is over {_LONGEST_LOOK_S:g} s: a bare number is seconds"
+            self.fail(f"{value!r} {most}; 250ms is written 250ms", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class _Options(TypedDict):
@@ -46,7 +64,8 @@ class _Options(TypedDict):
     interval_s: float
     oracle: bool
     slo: Slo | None
-    path: str
+    experiment: str | None
+    path: str | None
     force: bool
     as_json: bool
 
@@ -85,7 +104,8 @@ class _Options(TypedDict):
     "--for",
     "for_s",
     type=Duration(0.001, _LONGEST_S),
-    help="How long they come, such as 90s, 5m or 1h30m.  [default: 10m]",
+    help="How long they come, such as 90s, 5m or 1h30m; 5,000,000 requests are the"
+    " most.  [default: 10m]",
 )
 @click.option(
     "--requests",
@@ -98,8 +118,9 @@ class _Options(TypedDict):
     "--workload",
     metavar="chat|agents|TRACE",
     multiple=True,
-    help="Requests, made-up agent sessions, or a file of recorded ones (WEKA's); a"
-    " trace of several files is given file by file.  [default: chat]",
+    help="Requests, made-up agent sessions, or a file of recorded ones (the sessions of"
+    " kv-cache-tester, plain or .gz); a trace of several files is given file by file."
+    "  [default: chat]",
 )
 @click.option(
     "--token-divisor",
@@ -128,15 +149,15 @@ class _Options(TypedDict):
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Of all chance; the same seed writes the same bytes.",
+    help="Of all chance but the capacity's; the same seed writes the same bytes.",
 )
 @click.option(
     "--scrape-interval",
     "interval_s",
-    type=Duration(0.01, 3600),
+    type=_Interval(0.01, _LONGEST_LOOK_S),
     default=0.25,
     show_default=True,
-    help="Between two looks at the engines, in seconds or such as 250ms.",
+    help="Between two looks at the engines, such as 250ms; a bare number is seconds.",
 )
 @click.option(
     "--oracle",
@@ -149,13 +170,18 @@ class _Options(TypedDict):
     help="Deadlines in ms, such as ttft_ms=1500,stall_ms=500 (also e2e_ms).",
 )
 @click.option(
+    "--experiment",
+    metavar="NAME",
+    help="Makes it a repeat, r<seed>, of one arm of an experiment, for `admitperf"
+    " compare --experiment NAME`.",
+)
+@click.option(
     "-o",
     "--output",
     "path",
     metavar="FILE",
-    default=_DEFAULT_PATH,
-    show_default=True,
-    help="The log.",
+    help="The log: about 1 kB a request, and up to 2 kB a look at an engine."
+    "  [default: run.jsonl; with --experiment, experiments/NAME/POLICY/r<seed>.jsonl]",
 )
 @click.option("--force", is_flag=True, help="Replace FILE when it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -165,8 +191,11 @@ def command(**options: Unpack[_Options]) -> None:
     The policy is the installed one, and meets what a host would show it: the engine's
     page as a scraper read it, late, and the facts of each request. Who is refused does
     not come again; in a session of an agent nothing follows a refusal. The log is that
-    of a real run, and says that it is simulated; the page of `admitperf report` ends
-    the output.
+    of a real run, and says that it is simulated. First comes what is planned, then
+    what came of it in five lines; the page of `admitperf report` ends the output.
+
+    Two policies are compared over several seeds: give all runs one --experiment, and
+    each seed to every policy. The capacity is the same in all of them.
 
     Exit code 2 when an option is wrong, or FILE cannot be written.
     """
@@ -204,11 +233,14 @@ def _asked(options: _Options) -> "Asked":
         scrape_interval_s=options["interval_s"],
         oracle=options["oracle"],
         slo=options["slo"].everyone if options["slo"] else None,
+        experiment=options["experiment"],
     )
 
 
 def _refuse_both(options: _Options) -> None:
-    """Two options that say the same thing are a mistake."""
+    """Two options that say the same thing are a mistake, and so is no name."""
+    from admitperf.core.settings import Settings
+
     if options["rate_per_s"] is not None and options["load"] is not None:
         raise click.UsageError("--rate and --load both say how much: choose one")
     for name, much in (("--rate", options["rate_per_s"]), ("--load", options["load"])):
@@ -216,6 +248,8 @@ def _refuse_both(options: _Options) -> None:
             raise click.UsageError(f"{name} {much} is no number")
     if options["for_s"] is not None and options["count"] is not None:
         raise click.UsageError("--for and --requests both say how long: choose one")
+    for fault in Settings(experiment=options["experiment"]).faults():
+        raise click.UsageError(f"--{printable(fault)}")
 
 
 def _parameters(policy: str, told: tuple[str, ...]) -> dict[str, object]:
@@ -252,14 +286,28 @@ def _value(text: str) -> object:
 def _ran(asked: "Asked", options: _Options) -> "Ran":
     from admitperf.bench.simulation import simulate
 
-    path = Path(options["path"])
+    def planned(what: str) -> None:
+        """Before the first request is made, and after all that can be wrong."""
+        if not options["as_json"]:
+            for paragraph in (*asked.stamps(), what):
+                click.echo("\n".join(wrapped(paragraph)) + "\n")
+        elif sys.stderr is not None and sys.stderr.isatty():
+            click.echo(what, err=True)
+
+    path = Path(options["path"] or _usual_path(asked))
     if not options["force"] and path.is_file() and path.stat().st_size:
         what = "is there and not empty; name another file with -o, or add --force"
         raise UnreadableInput(printable(f"{path}: {what}"))
     try:
-        return simulate(asked, path, _progress)
+        return simulate(asked, path, _progress, planned)
     finally:
         _progress("")
+
+
+def _usual_path(asked: "Asked") -> str:
+    if asked.experiment is None:
+        return _DEFAULT_PATH
+    return f"experiments/{asked.experiment}/{asked.policy}/{asked.run}.jsonl"
 
 
 def _progress(what: str) -> None:
@@ -283,13 +331,31 @@ def _show(ran: "Ran", *, as_json: bool) -> None:
         told = {**_plain(ran), "report": document(page)}
         click.echo(json.dumps(told, indent=2, allow_nan=False))
         return
+    for line in _first_lines(page.runs[0], ran.path):
+        click.echo(line)
+    click.echo("")
     for paragraph in ran.opening():
         click.echo("\n".join(wrapped(paragraph)) + "\n")
     click.echo(render.text(page), nl=False)
     click.echo("")
-    for stamp in ran.stamps():
+    for stamp in ran.asked.stamps():
         click.echo("\n".join(wrapped(stamp)))
     click.echo(f"log: {printable(str(ran.path))}")
+
+
+def _first_lines(run: "RunReport", path: Path) -> "Iterator[str]":
+    """What came of it, for who reads no further."""
+    from admitperf.reports.pages.headline import goodput
+    from admitperf.reports.wording import number, share
+
+    ttft, answers = run.cost.ttft_ms, run.answers
+    p95 = "n<20" if ttft.withheld else f"{number(ttft.p95)} ms"
+    times = f"p50 {number(ttft.p50)} ms, p95 {p95}, n {ttft.n} served"
+    yield from row("finding", f"{run.finding.word}: {run.finding.says[0]}")
+    yield from row("goodput", goodput(run))
+    yield from row("refused", f"{share(answers.refused, answers.offered)} attempts")
+    yield from row("TTFT", times if ttft.n else "nothing was served")
+    yield from row("log", str(path))
 
 
 def _plain(ran: "Ran") -> dict[str, Any]:
@@ -299,7 +365,7 @@ def _plain(ran: "Ran") -> dict[str, Any]:
         "schema": SCHEMA,
         "simulated": True,
         "oracle": asked.oracle,
-        "stamps": list(ran.stamps()),
+        "stamps": list(asked.stamps()),
         "profile": asked.profile.document(),
         "capacity": {
             "requests_per_s": capacity.requests_per_s,

@@ -27,6 +27,10 @@ def unseen(watch: Watch) -> Iterator[str]:
 
 def summary(watch: Watch, judged: Sequence[Judged]) -> Iterator[str]:
     """Which signals moved, and how each policy would have done."""
+    if watch.simulated:
+        said = "SIMULATED: the numbers come from a simulated engine, not from hardware."
+        yield from wrapped(said)
+        yield ""
     yield "Signals, over the samples"
     yield f"  {'':20}{'n':>8}{'min':>12}{'max':>12}"
     for name, moved in watch.moved.items():

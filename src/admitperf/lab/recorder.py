@@ -11,6 +11,7 @@ from admitperf.lab.tracefile import TraceFile
 from admitperf.lab.virtual import LineOfTime
 from admitperf.policies.no_admission import NoAdmission
 from admitperf.scrape.pool import merged, pool_sources
+from admitperf.scrape.simulated import simulated_by
 from admitperf.scrape.target import Sample
 from admitperf.scrape.watch import Round
 
@@ -45,7 +46,8 @@ class Recorder:
         file: the trace.
         names: the replicas.
         interval_s: seconds between samples.
-        notes: about the engines, for each run header.
+        notes: about the engines, for each run header; a simulated engine that answers
+            later only is added.
         clock: source of time.
     """
 
@@ -84,10 +86,16 @@ class Recorder:
         """The run id of the samples; None before the first one."""
         return self._lines.run
 
+    @property
+    def simulated(self) -> bool:
+        """Whether any engine said that it is simulated."""
+        return self.notes.get("simulated") is True
+
     def take(self, found: Round) -> bool:
         """Writes one round; False when the disk did not take it."""
         self._count(found)
         if found.pages:
+            self._stamp(found.pages)
             raw = merged({name: one.page for name, one in found.pages.items()})
             self._policy(
                 Reading(raw, taken_ns=found.taken_ns, interval_s=self.interval_s)
@@ -101,6 +109,11 @@ class Recorder:
         """Writes a notice about the instrument."""
         t_us = self._time.wall_ns() // 1000
         self._lines.control(t_us, event, details)
+
+    def _stamp(self, pages: Mapping[str, Sample]) -> None:
+        """What has a simulated engine in it is simulated, from then on."""
+        if not self.simulated and _any_simulated(pages):
+            self.notes["simulated"] = True
 
     def _count(self, found: Round) -> None:
         counts = self.counts
@@ -119,10 +132,19 @@ class Recorder:
 
 
 def notes_on(pages: Mapping[str, Sample]) -> Notes:
-    """What the pages say about who serves: the engine, when all are of one.
+    """What the pages say about who serves.
 
-    Exporters of GPUs are no engines.
+    Returns:
+        `engine` when all are of one, exporters of GPUs aside; `simulated` = True when
+        any page says so.
     """
     names = {engine_of(one.page) for one in pages.values()} - {"dcgm", "amd", None}
     titles = [engine.title for engine in ENGINES if engine.name in names]
-    return {"engine": titles[0]} if len(titles) == 1 else {}
+    notes: Notes = {"engine": titles[0]} if len(titles) == 1 else {}
+    if _any_simulated(pages):
+        notes["simulated"] = True
+    return notes
+
+
+def _any_simulated(pages: Mapping[str, Sample]) -> bool:
+    return any(simulated_by(one.page) is not None for one in pages.values())

@@ -92,6 +92,11 @@ class Watch:
         """Why the trace is not written any more; None = all is well."""
         return self._file.fault
 
+    @property
+    def simulated(self) -> bool:
+        """Whether any engine said that it is simulated."""
+        return self._recorder is not None and self._recorder.simulated
+
     def stop(self) -> None:
         """Ends the sampling at once. May be called from a signal handler."""
         self._watcher.stop()
@@ -173,6 +178,7 @@ class Watch:
             "trace": self.plan.path,
             "interval_s": self.plan.interval_s,
             "replicas": self.names,
+            "simulated": self.simulated,
             "samples": counts.samples,
             "rounds": counts.rounds,
             "missed": counts.missed,

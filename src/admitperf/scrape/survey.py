@@ -13,6 +13,7 @@ from admitperf.core.window import Window
 from admitperf.engines.catalogue import ENGINES, engine_of
 from admitperf.engines.engine import Engine
 from admitperf.scrape.fault import ScrapeError
+from admitperf.scrape.simulated import simulated_by
 from admitperf.scrape.target import Sample, Target, counted_lines
 
 BETWEEN_S = 1.0
@@ -90,6 +91,8 @@ class Survey:
         target: its name, without credentials.
         error: why it could not be read, or not to the end; None = it was.
         engine: whose page it is; None = not known.
+        simulated_by: profile of the simulated engine it is of; None = the page does
+            not say that it is simulated.
         series: how many it has.
         took_s: seconds the newest answer took; None for a file.
         window_s: seconds between two readings; None = there was one.
@@ -100,6 +103,7 @@ class Survey:
     target: str
     error: ScrapeError | None = None
     engine: Engine | None = None
+    simulated_by: str | None = None
     series: int = 0
     took_s: float | None = None
     window_s: float | None = None
@@ -115,6 +119,8 @@ class Survey:
             "read": error is None,
             "error": told,
             "engine": self.engine and self.engine.name,
+            "simulated": self.simulated_by is not None,
+            "profile": self.simulated_by or None,
             "series": self.series,
             "took_s": self.took_s,
             "window_s": self.window_s,
@@ -207,6 +213,7 @@ def survey(
         target=target,
         error=error or _shortcoming(target, newest, lines, engine),
         engine=engine,
+        simulated_by=simulated_by(page),
         series=len(page),
         took_s=newest.took_s,
         window_s=seconds,

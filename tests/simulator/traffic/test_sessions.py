@@ -1,5 +1,6 @@
 """Sessions are closed within, open without, and keep their pauses."""
 
+import gzip
 import json
 import logging
 from collections import Counter
@@ -320,8 +321,8 @@ def test_a_sub_agent_runs_beside_its_session(trace):
     ("text", "words"),
     [
         ("{", "line 1: is no JSON"),
-        ('{"session": "s"}', "line 1: is no session of WEKA's: KeyError 'events'"),
-        ("[1]", "line 1: is no session of WEKA's"),
+        ('{"session": "s"}', "line 1: is no session: the field 'events' is missing"),
+        ("[1]", "line 1: is no session: a line is an object with session and events"),
         (line({"t": 0, "in": 5, "out": 5, "blocks": [[1, 0]]}), "a run without blocks"),
         ("", "holds no session"),
         (line(), "holds no session"),
@@ -332,6 +333,19 @@ def test_a_file_that_is_no_trace_is_named_with_the_line(trace, text, words):
     with pytest.raises(TraceError, match=r"trace\.jsonl") as caught:
         trace(text)
     assert words in str(caught.value)
+
+
+def test_a_packed_trace_is_read_like_a_plain_one(tmp_path):
+    """And one that is cut or damaged is an error of ours."""
+    text = line(told(0.0, [[1, 4]])).encode()
+    path, plain = tmp_path / "trace.jsonl.gz", tmp_path / "trace.jsonl"
+    plain.write_bytes(text)
+    path.write_bytes(gzip.compress(text))
+    assert weka([path]) == weka([plain])
+    for broken in (text, gzip.compress(text)[:-12]):
+        path.write_bytes(broken)
+        with pytest.raises(TraceError, match=r"trace\.jsonl\.gz: "):
+            weka([path])
 
 
 def test_a_file_that_is_not_there_is_an_error_of_ours(tmp_path):

@@ -1,6 +1,8 @@
 """Traffic is drawn once: sizes within bounds, times in order, a hash that tells."""
 
-from dataclasses import replace
+import json
+from dataclasses import astuple, replace
+from hashlib import blake2b
 from itertools import pairwise
 
 import pytest
@@ -99,3 +101,13 @@ def test_the_hash_tells_plans_apart_by_everything(changed, value):
     assert plan_hash([replace(one, **{changed: value}), *rest]) != plan_hash(
         [one, *rest]
     )
+
+
+def test_a_plan_keeps_its_hash():
+    """Logs of earlier versions state it: it is that of one JSON list."""
+    drawn = list(KIND.at(range(3), 1))
+    for some in (drawn, drawn[:1], []):
+        text = json.dumps([astuple(one) for one in some])
+        assert (
+            plan_hash(iter(some)) == blake2b(text.encode(), digest_size=8).hexdigest()
+        )

@@ -132,7 +132,7 @@ def beginnings(
         lasts_s: for how long sessions begin.
         seed: of the times and of the draw.
     """
-    before_s = max(max(_nominal_s(session)) for session in sessions)
+    before_s = longest_s(sessions)
     phases = [Phase(lasts_s=before_s + lasts_s, rate_per_s=rate_per_s)]
     times_s = poisson(phases, seed, "sessions")
     begun = list[Beginning]()
@@ -143,6 +143,11 @@ def beginnings(
         elif left := under_way(session, -at_s):
             begun.append((0.0, left))
     return begun
+
+
+def longest_s(sessions: Iterable[Session]) -> float:
+    """How long the longest of them would last if answers took no time, in seconds."""
+    return max(max(_nominal_s(session)) for session in sessions)
 
 
 def under_way(session: Session, passed_s: float) -> Session | None:
@@ -185,7 +190,7 @@ def drawn(sessions: Sequence[Session], seed: int) -> Iterator[Session]:
             yield replace(one, name=name)
 
 
-def sessions_hash(begun: Sequence[Beginning]) -> str:
+def sessions_hash(begun: Iterable[Beginning]) -> str:
     """What two runs share in which the same sessions began at the same times."""
     digest = blake2b(digest_size=8)
     for at_s, session in begun:

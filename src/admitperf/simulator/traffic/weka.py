@@ -1,4 +1,4 @@
-"""Reads WEKA's Claude Code sessions, in the form `weka_cc_sessions.part*.jsonl`.
+"""Reads WEKA's Claude Code sessions (kv-cache-tester), one JSON object a line.
 
 One line is a session; a call says which blocks of 64 tokens its prompt is made of, as
 runs of numbers that are local to the session, and how long the client was idle before
@@ -10,12 +10,14 @@ did, whether or not the sub-agent is through. `stream` says that an answer was s
 nothing about what ran side by side.
 """
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from admitperf.core.errors import AdmitPerfError
 from admitperf.simulator.traffic.chains import Path as Chains
@@ -62,7 +64,7 @@ def weka(paths: Iterable[str | Path], divisor: int = 1) -> Trace:
     """The sessions of one trace.
 
     Args:
-        paths: its files.
+        paths: its files; a name that ends in .gz is unpacked.
         divisor: divides every count of tokens, blocks too, so that what is shared stays
             the same share; 1 = as recorded.
 
@@ -83,7 +85,7 @@ def weka(paths: Iterable[str | Path], divisor: int = 1) -> Trace:
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with _opened(path) as file:
             for number, line in enumerate(file, 1):
                 where = f"{path}, line {number}"
                 if line.strip():
@@ -91,8 +93,16 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     except OSError as error:
         why = (error.strerror or "cannot be read").lower()
         raise TraceError(f"{path}: {why}") from None
+    except (EOFError, zlib.error):
+        raise TraceError(f"{path}: cannot be unpacked") from None
     except UnicodeDecodeError:
         raise TraceError(f"{path}: is not UTF-8 text") from None
+
+
+def _opened(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
 
 
 def _parsed(line: str, where: str) -> Any:  # noqa: ANN401  whatever the file holds
@@ -125,8 +135,7 @@ class _Reader:
             calls = tuple(map(self._call, recorded, paths))
             name = str(line["session"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = f"{type(error).__name__} {error}"
-            raise TraceError(f"{where}: is no session of WEKA's: {what}") from None
+            raise TraceError(f"{where}: is no session: {_why(error)}") from None
         if calls:
             bound = max(1, MAX_OUTPUT_TOKENS // self._divisor)
             yield Session(name, calls, bound)
@@ -193,6 +202,22 @@ class _Reader:
             begun = end
 
 
+class _RunError(ValueError):
+    """Blocks that are none."""
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a line, in words a person can act on."""
+    if isinstance(error, KeyError):
+        return f"the field {error.args[0]!r} is missing"
+    if isinstance(error, _RunError):
+        return str(error)
+    return (
+        "a line is an object with session and events, and a call one with t, in, out"
+        " and blocks, which are pairs of whole numbers"
+    )
+
+
 def _end_s(call: Mapping[str, Any]) -> float:
     """When an answer ended, or its call began where the trace does not say."""
     return float(call["t"]) + float(call.get("api", 0.0))
@@ -201,5 +226,5 @@ def _end_s(call: Mapping[str, Any]) -> float:
 def _runs(blocks: Iterable[Iterable[int]]) -> list[Run]:
     runs = [(int(first), int(count)) for first, count in blocks]
     if any(count < 1 for _, count in runs):
-        raise ValueError("a run without blocks")
+        raise _RunError("a run without blocks")
     return runs

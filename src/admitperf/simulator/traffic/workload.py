@@ -2,7 +2,7 @@
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from operator import attrgetter
 
@@ -82,7 +82,11 @@ def together(*streams: Iterable[Arrival]) -> tuple[Arrival, ...]:
     return tuple(heapq.merge(*streams, key=attrgetter("at_s")))
 
 
-def plan_hash(arrivals: Sequence[Arrival]) -> str:
+def plan_hash(arrivals: Iterable[Arrival]) -> str:
     """What two runs share that met the same traffic."""
-    text = json.dumps([astuple(arrival) for arrival in arrivals])
-    return blake2b(text.encode(), digest_size=8).hexdigest()
+    digest, between = blake2b(digest_size=8), "["
+    for arrival in arrivals:  # one at a time: the text of all would be large
+        digest.update(f"{between}{json.dumps(astuple(arrival))}".encode())
+        between = ", "
+    digest.update(b"]" if between == ", " else b"[]")
+    return digest.hexdigest()
