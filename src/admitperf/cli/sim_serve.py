@@ -2,11 +2,13 @@
 
 import sys
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
+from admitperf.cli.names import HOST, NAME
 from admitperf.cli.reading import UnreadableInput
 from admitperf.core.errors import AdmitPerfError, ConfigError
 from admitperf.reports.wording import printable
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from admitperf.simulator.server.setup import Setup
 
 PROFILE = "vllm-cpu"
+_MOST_MEAN_TOKENS = 1e9
 
 
 class _Options(TypedDict):
@@ -36,6 +39,13 @@ class _Options(TypedDict):
     shutdown: Literal["hang", "drain", "cut"]
 
 
+def _no_nan(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Refuses what compares with nothing, so that no bound refuses it."""
+    if isnan(value):
+        raise click.BadParameter("nan is no number", context, parameter)
+    return value
+
+
 @click.command("serve")
 @click.option(
     "--profile",
@@ -44,7 +54,13 @@ class _Options(TypedDict):
     show_default=True,
     help="The engine: one that comes along (`admitperf sim profiles`), or a file.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="To listen on.")
+@click.option(
+    "--host",
+    type=HOST,
+    default="127.0.0.1",
+    show_default=True,
+    help="To listen on.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -54,6 +70,7 @@ class _Options(TypedDict):
 )
 @click.option(
     "--model",
+    type=NAME,
     default="simulated",
     show_default=True,
     help="The name the model is served under.",
@@ -92,7 +109,8 @@ class _Options(TypedDict):
 )
 @click.option(
     "--mean-tokens",
-    type=click.FloatRange(min=1),
+    type=click.FloatRange(1, _MOST_MEAN_TOKENS),
+    callback=_no_nan,
     default=200.0,
     show_default=True,
     help="Mean length of answers without ignore_eos.",
@@ -122,6 +140,8 @@ def command(**options: Unpack[_Options]) -> None:
         raise UnreadableInput(printable(str(error))) from None
     try:
         code = _serve(setup, faults, options)
+    except ConfigError as error:
+        raise UnreadableInput(printable(str(error))) from None
     except OSError as error:
         where = f"{options['host']}:{options['port']}"
         why = (error.strerror or str(error)).lower()
@@ -136,8 +156,10 @@ def _setup(options: _Options) -> "Setup":
     needed("aiohttp")  # before anything that imports it
     from admitperf.simulator.server.setup import Setup
 
+    chosen = profile(options["profile"])
     return Setup(
-        engine=_limited(profile(options["profile"]).engine, options),
+        engine=_limited(chosen.engine, options),
+        profile=chosen.name,
         model=options["model"],
         dialect=options["dialect"],
         seed=options["seed"],
@@ -186,7 +208,7 @@ def _serve(setup: "Setup", faults: "list[Fault]", options: _Options) -> int:
 
     def ready(host: str, port: int) -> None:
         said = f"[{host}]" if ":" in host else host
-        click.echo(f"{setup.model} on http://{said}:{port} (simulated)")
+        click.echo(f"{printable(setup.model)} on http://{said}:{port} (simulated)")
         sys.stdout.flush()
 
     async def serving() -> int:

@@ -117,6 +117,15 @@ class Running:
             pause.wait(0.01)
         pytest.fail("it never came to hold")
 
+    def ended(self):
+        """Wait until it is over; its exit code."""
+        over, pause = self.serving._over, threading.Event()
+        for _ in range(int(LONGEST_WAIT_S / 0.01)):
+            if over.done():
+                return over.result()
+            pause.wait(0.01)
+        return pytest.fail("it never ended")
+
     def empty(self):
         """Whether nothing is left inside, the engine brought up to now."""
         wall = self.serving.front.house.wall
@@ -180,7 +189,8 @@ def start():
             )
             told = faults_of(list(faults), "test")
             server = stack.enter_context(running(made, told, shutdown))
-            stack.callback(lambda: server.until(server.empty))
+            over = server.serving._over
+            stack.callback(lambda: over.done() or server.until(server.empty))
             return server
 
         yield _start

@@ -272,7 +272,7 @@ def test_faults_begin_and_end_at_their_times(start):
     server.until(lambda: front.trouble.active("nan"))
     server.until(lambda: not front.trouble.active("nan"))
     told = server.get("/admin/faults").json()["faults"]
-    assert [fault["state"] for fault in told] == ["over", "pending"]
+    assert [fault["state"] for fault in told] == ["pending"]
     server.clear()
     assert server.get("/admin/faults").json() == {"faults": []}
 
@@ -285,6 +285,80 @@ def test_a_wrong_fault_is_refused_with_all_that_is_wrong(server):
     assert "'factor' is missing" in answer.json()["error"]["message"]
     assert "'melt'" in answer.json()["error"]["message"]
     assert server.get("/admin/faults").json() == {"faults": []}
+
+
+def test_faults_that_are_over_are_forgotten(start):
+    """However many there were; those that happen once at once."""
+    server = start()
+    for _ in range(30):
+        server.fault("counter_reset")
+        server.fault("nan", **{"for": 0.001})
+    server.until(lambda: not server.serving.front.trouble.active("nan"))
+    assert server.get("/admin/faults").json() == {"faults": []}
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ([{"factor": 1e4}] * 200, "multiply to"),
+        ([{"factor": 0.01}] * 200, "multiply to"),
+        ([{"factor": 200, "at": 5, "for": 9}, {"factor": 200, "at": 8}], "80000"),
+        ([{"factor": 100, "for": 9}, {"factor": 0.01}, {"factor": 0.01}], "0.0002"),
+        ([{"factor": 1000}, {"factor": 0.001}], "0.001"),
+    ],
+)
+def test_factors_that_come_to_too_much_at_once_are_refused_together(start, told, says):
+    """Whenever that is; the engine and the list stay as they were."""
+    server = start()
+    server.fault("slow", factor=2)
+    before = server.get("/admin/faults").json()
+    told = [{"kind": "nan"}, *({"kind": "slow", **fault} for fault in told)]
+    answer = server.post("/admin/faults", {"faults": told})
+    assert answer.status == 400
+    assert says in answer.json()["error"]["message"]
+    assert server.get("/admin/faults").json() == before
+    assert server.engine.model.step_ms == 4.0
+    assert not server.serving.front.trouble.active("nan")
+    assert server.ask(**SHORT).status == 200
+
+
+def test_slow_factors_one_after_the_other_are_not_multiplied(start):
+    """Only what holds at once is."""
+    server = start()
+    told = [{"kind": "slow", "factor": 1e4, "at": 10 * n, "for": 10} for n in range(9)]
+    assert server.post("/admin/faults", {"faults": told}).status == 200
+    assert server.engine.model.step_ms == 2e4
+    server.clear()
+
+
+def test_a_step_longer_than_a_model_may_have_is_refused(start):
+    """With the model's own words."""
+    server = start(step_ms=1000.0)
+    told = {"faults": [{"kind": "slow", "factor": 1e4}]}
+    answer = server.post("/admin/faults", told)
+    assert answer.status == 400
+    assert "step_ms" in answer.json()["error"]["message"]
+    assert server.engine.model.step_ms == 1000.0
+
+
+def test_faults_that_are_to_come_are_bounded_in_number(start):
+    """Told at once, or one after the other."""
+    server = start()
+    one = {"kind": "nan", "at": 999}
+    assert server.post("/admin/faults", {"faults": [one] * 1001}).status == 400
+    assert server.post("/admin/faults", {"faults": [one] * 1000}).status == 200
+    assert server.post("/admin/faults", {"faults": [one]}).status == 400
+    assert len(server.get("/admin/faults").json()["faults"]) == 1000
+    server.clear()
+
+
+def test_words_that_were_replaced_are_not_replaced_again(start):
+    """So a page cannot grow without end."""
+    server = start()
+    told = [{"kind": "renamed", "from": "e", "to": "e" * 100}] * 50
+    told.append({"kind": "renamed", "from": "vllm:num_requests_running", "to": "busy"})
+    assert server.post("/admin/faults", {"faults": told}).status == 200
+    assert len(server.get("/metrics").body) < 10_000_000
 
 
 def test_every_kind_of_fault_has_a_test_here():

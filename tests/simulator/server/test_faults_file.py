@@ -68,6 +68,43 @@ def test_what_is_no_file_of_faults_is_said_in_one_line(text, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"kind": "slow", "factor": 10**400}, "factor = 1000"),
+        ({"kind": "slow", "factor": -(10**400)}, "is no number"),
+        ({"kind": "cut", "after": 10**400}, "is no whole number"),
+        ({"kind": "cut", "after": inf}, "is no whole number"),
+        ({"kind": "nan", "at": 10**400}, "at = "),
+        ({"kind": "nan", "for": float("nan")}, "for = nan"),
+        ({"kind": "frozen", "what": 10**400}, "is no text"),
+        ({"kind": 10**400}, "is none of"),
+        ({"kind": "nan", "x" * 9999: 1}, "is unknown"),
+        ({"kind": "renamed", "from": "a", "to": "\ud800"}, "is no text"),
+        ({"kind": "renamed", "from": "a\n", "to": "b"}, "is no text"),
+        ({"kind": "renamed", "from": "a", "to": "b" * 201}, "more than 200 characters"),
+    ],
+    ids=range(12),
+)
+def test_values_no_fault_can_have_are_named_in_short(told, said):
+    """Numbers that no float holds, and words that no page can show."""
+    with pytest.raises(ConfigError) as caught:
+        faults([told], "f.json")
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("field", ["kind", "at", "from"])
+def test_values_nested_deeply_are_named_in_short(field):
+    """No error is as deep as what it is about."""
+    told = {"kind": "renamed", "from": "a", "to": "b"}
+    text = json.dumps({**told, field: 0}).replace(": 0", ": " + "[" * 900 + "]" * 900)
+    with pytest.raises(ConfigError) as caught:
+        parsed(f"[{text}]", "f.json")
+    assert len(str(caught.value)) < 500
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
     lambda inner: (

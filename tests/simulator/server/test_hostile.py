@@ -1,5 +1,6 @@
 """Whatever comes in, one clear line goes out, and nothing stays in the engine."""
 
+import gzip
 import json
 import socket
 import threading
@@ -67,6 +68,94 @@ def test_fields_of_any_kind_are_answered_or_refused(server, path, more):
     json.loads(answer.body, parse_constant=pytest.fail)
     if answer.status != 200:
         assert answer.json()["error"]["message"]
+
+
+DEEP = [b"[" * 490 + b"]" * 490, b'{"a":' * 490 + b"1" + b"}" * 490,
+        b"[" * 110 + b"]" * 110]  # fmt: skip
+WORSE = {
+    "/v1/completions": [b'{"prompt": %b}'],
+    "/v1/chat/completions": [
+        b'{"messages": [{"content": %b}]}',
+        b'{"messages": [{"content": "x"}], "tools": [%b]}',
+        b'{"messages": [{"role": %b}]}',
+    ],
+    "/v1/responses": [b'{"input": "x", "metadata": {"a": %b}}', b'{"input": [%b]}'],
+    "/v1/messages": [b'{"max_tokens": 2, "messages": [{"content": %b}]}'],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_body_that_is_nested_too_deeply_is_400(server, path):
+    """Wherever in it, before anything walks it."""
+    for body in WORSE[path]:
+        for deep in DEEP:
+            answer = server.post(path, body % deep)
+            assert answer.status == 400
+            assert "nested too deeply" in said(answer)
+    assert server.ask("[{" * 999, max_tokens=1).status in {200, 400}
+
+
+@pytest.mark.parametrize("kind", [[], {}, [1], 7, None, True])
+def test_a_part_of_any_type_is_taken_as_it_is(server, kind):
+    """What is no text counts as the JSON it is."""
+    part = {"type": kind, "text": "x"}
+    for path in PATHS[1:]:
+        field = "input" if path == "/v1/responses" else "messages"
+        told = {field: [{"role": "user", "content": [part]}], "max_tokens": 2}
+        assert server.post(path, told).status == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("field", ["temperature", "top_p", "n", "max_tokens", "seed"])
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_a_number_that_no_float_holds_is_400(server, path, field, value):
+    """Or not looked at, as a field that an API does not have."""
+    answer = server.post(path, {**MINIMAL[path], field: value})
+    if answer.status == 200:
+        assert (path, field) == ("/v1/responses", "max_tokens")
+    else:
+        assert answer.status == 400
+        assert said(answer)
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/admin/faults"])
+@pytest.mark.parametrize("packed", ["gzip", "deflate", "br", "zstd"])
+def test_a_body_that_says_it_is_packed_is_400(server, path, packed):
+    """On every path that reads one, whether it is or not, and at once."""
+    plain = json.dumps(MINIMAL.get(path, {})).encode()
+    for body in (plain, b"{}", gzip.compress(plain)):
+        answer = server.post(path, body, **{"content-encoding": packed})
+        assert answer.status == 400
+        assert said(answer)
+
+
+def test_more_prompts_than_are_taken_at_once_are_400(server):
+    """Others would wait while they are taken in."""
+    answer = server.ask([[1]] * 1025, max_tokens=1)
+    assert answer.status == 400
+    assert "at most 1024 prompts" in said(answer)
+    assert len(server.ask(["a"] * 1024, max_tokens=1).json()["choices"]) == 1024
+
+
+@pytest.mark.parametrize("shutdown", ["hang", "drain", "cut"])
+def test_half_a_request_does_not_hold_up_the_end(start, shutdown, capfd):
+    """It never reached the engine; nobody is told to wait for it."""
+    server = start(shutdown=shutdown)
+    head = (
+        b"POST /v1/completions HTTP/1.1\r\nhost: x\r\n"
+        b"content-type: application/json\r\ncontent-length: 100\r\n\r\n"
+    )
+    held = []
+    for _ in range(5):
+        sock = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+        sock.sendall(head + b'{"prompt"')
+        held.append(sock)
+    server.until(lambda: server.serving.front.open == 5)
+    server.within(server.serving.end)
+    assert server.ended() == 0
+    for sock in held:
+        sock.close()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_huge_body_is_413_without_reading_all_of_it(start):

@@ -10,7 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families as families
 from tests.engines.pages import FIXTURES
 
 from admitperf.cli import main
-from admitperf.simulator.server.exposition import Exposition
+from admitperf.scrape.simulated import INFO
+from admitperf.simulator.server.exposition import SIMULATED, Exposition, stamp
 from admitperf.simulator.server.served import tokens_bounds
 
 REAL = FIXTURES / "real-vllm-0.32.0-load.prom"
@@ -59,9 +60,13 @@ def signals(server):
 
 
 def test_names_and_types_are_those_of_a_recorded_page(server):
-    """What is left out is left out on purpose, and nothing is made up."""
+    """What is left out is left out on purpose, and nothing is made up.
+
+    But for one family: the one that says the page is of no real engine.
+    """
     server.ask(max_tokens=2)
     ours = kinds(server.get("/metrics").body.decode())
+    assert ours.pop(SIMULATED) == "gauge"
     theirs = kinds(REAL.read_text(encoding="utf-8"))
     assert theirs.keys() - ours.keys() == LEFT_OUT
     assert ours == {name: theirs[name] for name in ours}
@@ -74,8 +79,10 @@ def test_labels_and_buckets_are_those_of_a_recorded_page(server):
     theirs = REAL.read_text(encoding="utf-8")
     known = labels(theirs)
     config = "vllm:cache_config_info"
-    assert labels(ours)[config] < known[config]
-    for name, names in labels(ours).items():
+    found = labels(ours)
+    assert found.pop(SIMULATED) == {"profile"}
+    assert found[config] < known[config]
+    for name, names in found.items():
         assert name == config or names == known[name], name
     bounds = re.compile(r'^(\w[\w:]*)_bucket\{.*le="([^"]+)"', re.MULTILINE)
     real = {name for name in bounds.findall(theirs) if name[0] not in LEFT_OUT}
@@ -126,6 +133,34 @@ def test_what_the_engine_refuses_is_counted(start):
     name = 'admission_rejections_total{model_name="tiny",reason="max_num_queued_reqs"}'
     assert f"vllm:{name} 3.0" in page
     assert 'handler="/v1/completions",method="POST",status="5xx"} 3.0' in page
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "sglang"])
+def test_the_page_says_that_it_is_simulated_and_by_what(start, dialect):
+    """In both dialects, with help and type, and whatever else goes wrong."""
+    server = start([{"kind": "nan"}], setup={"dialect": dialect, "profile": "quick"})
+    lines = server.get("/metrics").body.decode().splitlines()
+    assert f'{SIMULATED}{{profile="quick"}} 1.0' in lines
+    assert f"# TYPE {SIMULATED} gauge" in lines
+    assert sum(line.startswith(f"# HELP {SIMULATED} ") for line in lines) == 1
+
+
+def test_the_scraper_looks_for_what_the_server_writes():
+    """The two may not import each other, so the name stands twice."""
+    assert SIMULATED == INFO
+    assert r'{profile="a\"b"} 1.0' in stamp('a"b')
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "sglang"])
+def test_signals_says_simulated(start, dialect):
+    """As a row with the profile, and in JSON."""
+    server = start(setup={"dialect": dialect, "profile": "quick"})
+    text = CliRunner().invoke(main, ["signals", server.url, "--once"]).stdout
+    row = "SIMULATED the numbers come from a simulated engine (profile quick), not"
+    assert row in " ".join(text.split())
+    made = CliRunner().invoke(main, ["signals", server.url, "--once", "--json"])
+    (target,) = json.loads(made.stdout)["targets"]
+    assert (target["simulated"], target["profile"]) == (True, "quick")
 
 
 def test_labels_are_escaped():

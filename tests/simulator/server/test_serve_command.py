@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from select import select
 
 import pytest
 from click.testing import CliRunner
@@ -93,6 +94,27 @@ def test_open_streams_hang_after_sigterm_until_their_callers_leave(profile):
         answer.close()
         connection.close()
         assert process.wait(LONGEST_WAIT_S) == 0
+        assert process.stderr.read() == (
+            "1 request open; it stands still until its caller leaves; signal again to"
+            " end\n"
+        )
+
+
+def test_it_says_at_once_why_it_does_not_end(profile):
+    """How many are open and what a second signal does, while they are open."""
+    for name in (signal.SIGTERM, signal.SIGINT):
+        with served(profile) as (process, port):
+            held = [opened(port, tokens=2000) for _ in range(2)]
+            process.send_signal(name)
+            assert select([process.stderr], [], [], LONGEST_WAIT_S)[0]
+            said = process.stderr.readline()
+            assert process.poll() is None
+            assert said == (
+                "2 requests open; they stand still until their callers leave; signal"
+                " again to end\n"
+            )
+            for connection, _ in held:
+                connection.close()
 
 
 def test_drained_streams_are_finished_after_sigterm(profile):
@@ -127,7 +149,17 @@ def test_a_second_signal_ends_it_whatever_is_open(profile, shutdown):
         process.send_signal(signal.SIGINT)
         assert process.wait(LONGEST_WAIT_S) == 1
         connection.close()
-        assert process.stderr.read() == ""
+        assert len(process.stderr.read().splitlines()) == (shutdown == "hang")
+
+
+def test_the_page_names_the_profile_of_the_command(profile):
+    """By the name in its file, not by the path."""
+    with served(profile) as (_, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/metrics")
+        page = connection.getresponse().read()
+        connection.close()
+    assert b'admitperf_simulated_info{profile="quick"} 1.0\n' in page
 
 
 def test_faults_given_at_the_start_hold(profile, tmp_path):
@@ -151,17 +183,47 @@ def test_faults_given_at_the_start_hold(profile, tmp_path):
         (("--faults", "bad.json", "--fault", "melt"), ["is no JSON", "'melt'"]),
         (("--profile", "nobody"), ["profile nobody"]),
         (("--host", "256.1.1.1"), ["256.1.1.1:8000"]),
+        (("--fault", "slow:factor=1" + "0" * 400), ["is no number"]),
+        (("--fault", "slow:factor=200", "--fault", "slow:factor=200"), ["multiply"]),
+        (("--faults", "big.json"), ["--faults big.json", "factor = 1000"]),
     ],
 )
 def test_wrong_use_is_one_line_and_2(profile, options, said, monkeypatch, tmp_path):
     """All that is wrong with the faults is in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+    big = '[{"kind": "slow", "factor": 1' + "0" * 400 + "}]"
+    (tmp_path / "big.json").write_text(big, encoding="utf-8")
     ran = CliRunner().invoke(command, ["--profile", profile, *options])
     assert ran.exit_code == 2
     assert ran.output.startswith("Error: ")
     assert len(ran.output.splitlines()) == 1
     assert all(word in ran.output for word in said), ran.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--host", ""), ["--host", "it is empty"]),
+        (("--host", " "), ["--host", "it is empty"]),
+        (("--host", "a" * 100), ["--host", "is no name of a host"]),
+        (("--host", "a..b"), ["--host", "is no name of a host"]),
+        (("--host", "\udcff"), ["--host", "'\\udcff' has characters"]),
+        (("--model", "a\nb"), ["--model", "'a\\nb' has characters"]),
+        (("--model", "\udcff"), ["--model", "has characters"]),
+        (("--model", ""), ["--model", "it is empty"]),
+        (("--mean-tokens", "nan"), ["--mean-tokens", "nan is no number"]),
+        (("--mean-tokens", "inf"), ["--mean-tokens", "inf is not in the range"]),
+        (("--mean-tokens", "1e308"), ["--mean-tokens", "is not in the range"]),
+    ],
+)
+def test_values_that_no_option_can_have_are_2(profile, options, said):
+    """Before anything listens anywhere, and named."""
+    ran = CliRunner().invoke(command, ["--profile", profile, *options])
+    assert ran.exit_code == 2
+    last = ran.output.splitlines()[-1]
+    assert last.startswith("Error: Invalid value for ")
+    assert all(word in last for word in said), ran.output
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(profile):

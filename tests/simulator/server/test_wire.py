@@ -144,3 +144,33 @@ def test_a_caller_without_chunks_gets_a_stream_that_ends_with_its_connection(ser
         raw = b"".join(iter(lambda: sock.recv(65536), b""))
     assert raw.partition(b"\r\n\r\n")[2].startswith(b"data: ")
     assert raw.endswith(b"data: [DONE]\n\n")
+
+
+def test_what_is_taken_and_ignored_changes_nothing(server):
+    """The answer is that of a request without it, and has no logprobs."""
+    ignored = {
+        "logprobs": 3, "echo": True, "stop": ["e"], "tool_choice": "auto",
+        "response_format": {"type": "json_object"},
+    }  # fmt: skip
+    (bare,) = server.ask("hello", max_tokens=6).json()["choices"]
+    (same,) = server.ask("hello", max_tokens=6, **ignored).json()["choices"]
+    assert bare == same
+    assert same["logprobs"] is None
+    messages = [{"role": "user", "content": "hello"}]
+    told = {"messages": messages, "max_tokens": 4, "top_logprobs": 2, **ignored}
+    answer = server.post("/v1/chat/completions", {**told, "logprobs": True})
+    assert answer.json()["choices"][0]["logprobs"] is None
+
+
+def test_there_is_no_tokenizer_to_ask(server):
+    """So its paths are unknown ones."""
+    for path in ("/tokenize", "/detokenize"):
+        assert server.post(path, {"prompt": "x"}).status == 404
+
+
+def test_what_the_recorded_page_shows_as_0_is_0_here(server):
+    """After traffic too: it says how such an engine is set up."""
+    server.ask("hello", max_tokens=2)
+    page = server.get("/metrics").body.decode()
+    for name in ("estimated_flops_per_gpu", "mm_cache_hits", "mm_cache_queries"):
+        assert f'vllm:{name}_total{{engine="0",model_name="tiny"}} 0.0' in page

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from socket import SO_LINGER, SOL_SOCKET
 
 from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from admitperf.simulator.server.ask import Ask, chat, completion, message, response
 from admitperf.simulator.server.body import Body, parsed
@@ -17,6 +18,7 @@ from admitperf.simulator.server.house import House
 from admitperf.simulator.server.intake import Entry
 from admitperf.simulator.server.refusal import (
     Refusal,
+    bad,
     broken,
     busy,
     no_json_type,
@@ -212,7 +214,22 @@ async def read(request: web.Request) -> Body:
     """
     if request.content_type != "application/json":
         raise no_json_type()
-    return Body(parsed(await request.read()))
+    return Body(parsed(await received(request)))
+
+
+async def received(request: web.Request) -> bytes:
+    """What a request sent.
+
+    Raises:
+        Refusal: it is packed, which vLLM does not undo, or broken.
+    """
+    packed = request.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in {"", "identity"}:
+        raise bad("a body with a content-encoding is not read")
+    try:
+        return await request.read()
+    except (HttpProcessingError, web.RequestPayloadError):
+        raise bad("the body is not sent as its headers say") from None
 
 
 def answered(value: object, status: int = 200) -> web.Response:

@@ -13,6 +13,10 @@ COMPLETION_TOKENS = 16
 """What a completion may be long when it does not say, as OpenAI's and vLLM's."""
 
 
+MOST_PROMPTS = 1024
+"""Prompts in one request; others wait while they are taken in. Plain choice."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """One request.
@@ -197,9 +201,13 @@ def _prompts(prompt: object) -> tuple[Content, ...]:
     """One prompt or several, as texts or as token ids.
 
     Raises:
-        Refusal: it is neither, or one of them is empty.
+        Refusal: it is neither, one of them is empty, or there are too many.
     """
-    made = [_prompt(one) for one in _several(prompt)]
+    several = _several(prompt)
+    if len(several) > MOST_PROMPTS:
+        told = f"at most {MOST_PROMPTS} prompts are taken at once, got {len(several)}"
+        raise bad(told, "prompt")
+    made = [_prompt(one) for one in several]
     if not made or not all(made):
         raise bad(
             "Either prompt or prompt_embeds must be provided and non-empty."

@@ -1,6 +1,7 @@
 """The JSON of a request: read strictly, all faults of form at once."""
 
 import json
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
@@ -17,6 +18,7 @@ _WORDS: dict[type, tuple[str, str]] = {
     dict: ("dict_type", "Input should be a valid dictionary"),
 }
 _MOST = 2**63 - 1
+_DEEPEST = 100  # levels of lists and objects; what walks them calls itself
 _SHOWN = 60  # characters of a wrong value that the answer repeats
 
 
@@ -35,10 +37,28 @@ def parsed(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise no_json(0, why) from None
+    if _deep(raw, value):
+        raise no_json(0, "nested too deeply")
     if not isinstance(value, dict):
         kind, text = _WORDS[dict]
         raise invalid([(kind, "body", text, shown(value))])
     return value
+
+
+def _deep(raw: bytes, value: object) -> bool:
+    """Whether a value has more levels than are read."""
+    if raw.count(b"[") + raw.count(b"{") <= _DEEPEST:
+        return False
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _no_number(word: str) -> float:
@@ -87,7 +107,12 @@ class Body:
 
     def number(self, name: str, default: float) -> float:
         """A number."""
-        return float(self._of(float, name, default=default))
+        value = self._of(float, name, default=default)
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            self.wrong(float, name, "a number too large")
+            return default
 
     def text(self, name: str) -> str | None:
         """A text; None = it was not given."""

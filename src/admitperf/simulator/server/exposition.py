@@ -6,6 +6,9 @@ from admitperf.simulator.engine.tally import Histogram
 
 Labels = Mapping[str, str]
 
+SIMULATED = "admitperf_simulated_info"
+"""The one family here that no real engine has: who reads the page can say so."""
+
 
 class Exposition:
     """A page in the making.
@@ -90,6 +93,17 @@ class Exposition:
         self._lines.append(
             f"{name}{{{inner}}} {number}" if inner else f"{name} {number}"
         )
+
+
+def stamp(profile: str) -> str:
+    """The lines by which a page says that it is of no real engine.
+
+    Args:
+        profile: name of the profile that is simulated.
+    """
+    out = Exposition({})
+    out.info(SIMULATED, "This engine is simulated, by a profile.", {"profile": profile})
+    return out.text()
 
 
 def _escaped(text: str) -> str:

@@ -5,15 +5,25 @@ line, `slow:factor=3,at=10,for=5`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite
+from reprlib import Repr
 from types import MappingProxyType
 from typing import Any
 
 from admitperf.core.errors import ConfigError
+from admitperf.simulator.server.slowness import LEAST, MOST
 
 Value = float | str
+
+MOST_FAULTS = 1000
+"""Faults that are under way or to come, at most. Plain choice."""
+
+_LONGEST = 200  # characters of a word
+_shown = Repr()
+_shown.maxstring = _shown.maxother = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +43,13 @@ class _Number:
 
     def fault(self, value: object) -> str | None:
         """What is wrong with a value."""
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            whole = not self.whole or float(value).is_integer()
-            if whole and self.low <= value <= self.high:
-                return None
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and self.low <= value <= self.high
+            and (not self.whole or float(value).is_integer())
+        ):
+            return None
         kind = "whole number" if self.whole else "number"
         return f"is no {kind} from {self.low:g} to {self.high:g}"
 
@@ -55,8 +68,10 @@ class _Word:
 
     def fault(self, value: object) -> str | None:
         """What is wrong with a value."""
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value.isprintable() or not value:
             return "is no text"
+        if len(value) > _LONGEST:
+            return f"has more than {_LONGEST} characters"
         if self.choices and value not in self.choices:
             return f"is none of {', '.join(self.choices)}"
         return None
@@ -68,7 +83,7 @@ _LASTING: dict[str, _Number | _Word] = {**_TIMES, "for": _Number(inf, 0.001)}
 
 KINDS: Mapping[str, Mapping[str, _Number | _Word]] = MappingProxyType(
     {
-        "slow": {"factor": _Number(None, 0.01, 1e4), **_LASTING},
+        "slow": {"factor": _Number(None, LEAST, MOST), **_LASTING},
         "failing": {"share": _SHARE, **_LASTING},
         "frozen": {"what": _Word("metrics", ("metrics", "engine")), **_LASTING},
         "nan": _LASTING,
@@ -138,10 +153,12 @@ def faults(document: object, where: str) -> list[Fault]:
     """
     wrong: list[str] = []
     if isinstance(document, dict):
-        wrong += [f"{key!r} is unknown" for key in document if key != "faults"]
+        wrong += _unknown({"faults"}, document)
         document = document.get("faults")
     if not isinstance(document, list):
         raise ConfigError(where, [*wrong, "there is no list of faults"])
+    if len(document) > MOST_FAULTS:
+        raise ConfigError(where, [*wrong, f"there are more than {MOST_FAULTS} faults"])
     made = [_fault(told, place, wrong) for place, told in enumerate(document, 1)]
     if wrong:
         raise ConfigError(where, wrong)
@@ -195,17 +212,22 @@ def _fault(told: object, place: int, wrong: list[str]) -> Fault | None:
         return None
     kind = told.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        wrong.append(f"fault {place}: kind {kind!r} is none of {', '.join(KINDS)}")
+        told_kind, kinds = _shown.repr(kind), ", ".join(KINDS)
+        wrong.append(f"fault {place}: kind {told_kind} is none of {kinds}")
         return None
     known, said = KINDS[kind], f"fault {place} ({kind})"
     given = {name: value for name, value in told.items() if name != "kind"}
     before = len(wrong)
-    wrong += [f"{said}: {name!r} is unknown" for name in given if name not in known]
+    wrong += [f"{said}: {fault}" for fault in _unknown(known, given)]
     values = {name: _read(name, known[name], given, said, wrong) for name in known}
     if len(wrong) > before:
         return None
     at_s, for_s = float(values.pop("at")), float(values.pop("for", inf))
     return Fault(kind, at_s, for_s, MappingProxyType(values))
+
+
+def _unknown(known: Container[str], given: Iterable[str]) -> list[str]:
+    return [f"{_shown.repr(name)} is unknown" for name in given if name not in known]
 
 
 def _read(
@@ -221,8 +243,9 @@ def _read(
         return known.default or 0.0
     value = given[name]
     if isinstance(known, _Word) and isinstance(value, int | float):
-        value = f"{value:g}"  # 503 is a word here
+        with suppress(OverflowError):  # then it is no word either
+            value = f"{value:g}"  # 503 is a word here
     fault = known.fault(value)
     if fault:
-        wrong.append(f"{said}: {name} = {value!r} {fault}")
+        wrong.append(f"{said}: {name} = {_shown.repr(value)} {fault}")
     return value  # type: ignore[return-value]

@@ -1,8 +1,9 @@
 """The HTTP side: routes, errors, metrics, and the commands that make faults."""
 
 import asyncio
+import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from math import prod
@@ -13,13 +14,21 @@ from aiohttp import web
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.errors import ConfigError
 from admitperf.simulator.server import vllm_page
-from admitperf.simulator.server.answering import APIS, Answering, answered, read
+from admitperf.simulator.server.answering import (
+    APIS,
+    Answering,
+    answered,
+    read,
+    received,
+)
 from admitperf.simulator.server.ask import message
-from admitperf.simulator.server.faults import Fault
+from admitperf.simulator.server.faults import MOST_FAULTS, Fault
 from admitperf.simulator.server.faults import parsed as parsed_faults
 from admitperf.simulator.server.house import House
+from admitperf.simulator.server.paced import slowed
 from admitperf.simulator.server.refusal import Refusal, bad, broken, too_large, unready
 from admitperf.simulator.server.setup import Setup
+from admitperf.simulator.server.slowness import LEAST, MOST, bounded
 from admitperf.simulator.server.tokens import count
 from admitperf.simulator.server.trouble import Trouble
 from admitperf.simulator.streams import stream
@@ -46,7 +55,6 @@ class Front:
     Attributes:
         house: the engine and what belongs to it.
         trouble: faults.
-        open: requests that are being answered.
         idle: set when there are none.
         unready: requests get 503, as while an engine starts.
     """
@@ -60,14 +68,14 @@ class Front:
         self.house = House(setup, clock)
         chance = stream(setup.seed, "faults")
         self.trouble = Trouble(chance, self._changed, self._once)
-        self.open = 0
+        self._inside: dict[int, web.Request] = {}
         self.idle = asyncio.Event()
         self.idle.set()
         self.unready = False
         self._restart = restart
         self._answering = Answering(self.house, self.trouble)
         self._still: str | None = None  # the page while it is frozen
-        self._held = False
+        self._held = self._closing = False
 
     def app(self) -> web.Application:
         """The application with all its routes."""
@@ -92,6 +100,32 @@ class Front:
         app.on_response_prepare.append(_signed)
         return app
 
+    @property
+    def open(self) -> int:
+        """Requests that are being answered."""
+        return len(self._inside)
+
+    def cut_unsent(self) -> None:
+        """Ends requests whose bodies are not all there, now and from now on.
+
+        The engine never saw them, and their callers may never send the rest.
+        """
+        self._closing = True
+        for request in list(self._inside.values()):
+            self._cut_if_unsent(request)
+
+    def _cut_if_unsent(self, request: web.Request) -> None:
+        if request.content.is_eof():
+            return
+        self._leave(request)
+        if request.transport is not None:
+            request.transport.abort()
+
+    def _leave(self, request: web.Request) -> None:
+        self._inside.pop(id(request), None)
+        if not self._inside:
+            self.idle.set()
+
     def hold_for_good(self) -> None:
         """Stops the engine whatever the faults say."""
         self._held = True
@@ -104,14 +138,14 @@ class Front:
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
         """Counts what is open, and turns whatever goes wrong into an answer."""
-        self.open += 1
+        self._inside[id(request)] = request
         self.idle.clear()
+        if self._closing:
+            self._cut_if_unsent(request)
         try:
             made = await self._guarded(request, handler)
         finally:
-            self.open -= 1
-            if not self.open:
-                self.idle.set()
+            self._leave(request)
         self._count(request, made.status)
         return made
 
@@ -203,8 +237,7 @@ class Front:
         text = self._still
         if text is None:
             text = self.house.page(blank=bool(self.trouble.active("nan")))
-        for fault in self.trouble.active("renamed"):
-            text = text.replace(fault.word("from"), fault.word("to"))
+        text = _renamed(text, self.trouble.active("renamed"))
         headers = {"content-type": vllm_page.CONTENT_TYPE}
         return web.Response(body=text.encode(), headers=headers)
 
@@ -216,8 +249,10 @@ class Front:
 
     async def _faults_tell(self, request: web.Request) -> web.Response:
         _only_from_here(request)
+        raw = await received(request)
         try:
-            told = parsed_faults(await request.read(), "faults")
+            told = parsed_faults(raw, "faults")
+            self.check(told, "faults")
         except ConfigError as error:
             raise bad(str(error)) from None
         self.trouble.tell(told)
@@ -228,10 +263,30 @@ class Front:
         self.trouble.clear()
         return answered(self.trouble.document())
 
+    def check(self, told: Sequence[Fault], where: str) -> None:
+        """Sees that faults can be told beside those that were.
+
+        Raises:
+            ConfigError: they cannot; nothing was changed.
+        """
+        if not self.trouble.room(len(told)):
+            raise ConfigError(where, [f"there would be more than {MOST_FAULTS} faults"])
+        for factor in self.trouble.extremes(told):
+            if factor != bounded(factor):
+                said = f"{factor:g}, which is not from {LEAST:g} to {MOST:g}"
+                raise ConfigError(where, [f"slow factors multiply to {said}"])
+            try:
+                slowed(self.house.setup.engine, factor)
+            except ValueError as error:
+                said = f"slow factors multiply to {factor:g}: {error}"
+                raise ConfigError(where, [said]) from None
+
     def _changed(self) -> None:
         """Has the engine and the page do what the faults that hold ask for."""
         wall = self.house.wall
-        wall.slow(prod(f.number("factor") for f in self.trouble.active("slow")))
+        # Timers of faults that follow one another may overlap by a moment.
+        slow = (fault.number("factor") for fault in self.trouble.active("slow"))
+        wall.slow(bounded(prod(slow)))
         frozen = {f.word("what") for f in self.trouble.active("frozen")}
         wall.hold(held=self._held or "engine" in frozen)
         if "metrics" not in frozen:
@@ -266,6 +321,15 @@ def _plain_error(error: web.HTTPException) -> web.Response:
     if isinstance(error, web.HTTPMethodNotAllowed):
         made.headers["allow"] = ", ".join(sorted(error.allowed_methods))
     return made
+
+
+def _renamed(page: str, faults: Sequence[Fault]) -> str:
+    """A page in which words are others; what was replaced is not replaced again."""
+    if not faults:
+        return page
+    words = {fault.word("from"): fault.word("to") for fault in reversed(faults)}
+    known = re.compile("|".join(map(re.escape, words)))
+    return known.sub(lambda found: words[found[0]], page)
 
 
 def _only_from_here(request: web.Request) -> None:

@@ -2,6 +2,7 @@
 
 from admitperf.core.clock import Clock
 from admitperf.simulator.server import sglang_page, vllm_page
+from admitperf.simulator.server.exposition import stamp
 from admitperf.simulator.server.intake import Intake
 from admitperf.simulator.server.paced import PacedEngine
 from admitperf.simulator.server.served import Served
@@ -63,11 +64,14 @@ class House:
         self.wall.forget_counts()
 
     def page(self, *, blank: bool) -> str:
-        """The page of metrics, as of now.
+        """The page of metrics, as of now, with the line that says it is simulated.
 
         Args:
             blank: gauges read NaN.
         """
+        return self._page(blank=blank) + stamp(self.setup.profile)
+
+    def _page(self, *, blank: bool) -> str:
         self.wall.catch_up()
         engine, name = self.wall.engine, self.setup.model
         if self.setup.dialect == "sglang":

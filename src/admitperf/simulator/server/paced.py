@@ -15,6 +15,16 @@ _COSTS = (
 )
 
 
+def slowed(model: EngineModel, factor: float) -> EngineModel:
+    """A model whose steps take this many times as long.
+
+    Raises:
+        ValueError: no step can take that long, or that short.
+    """
+    costs = {name: getattr(model, name) * factor for name in _COSTS}
+    return replace(model, **costs)
+
+
 class PacedEngine(Engine):
     """An engine whose steps can be made slower and stopped while it runs.
 
@@ -53,10 +63,12 @@ class PacedEngine(Engine):
         return next(name for name in now if now[name] != before[name])
 
     def slow(self, factor: float) -> None:
-        """From the next step on each takes this many times what the model says."""
-        model = self._unslowed
-        costs = {name: getattr(model, name) * factor for name in _COSTS}
-        self.model = replace(model, **costs)
+        """From the next step on each takes this many times what the model says.
+
+        Raises:
+            ValueError: no step can take that long, or that short.
+        """
+        self.model = slowed(self._unslowed, factor)
         if self._leap:
             self._leap.cut(self.now_s)
 

@@ -38,9 +38,10 @@ def said(content: object) -> str:
         return content
     if isinstance(content, list):
         return "".join(said(part) for part in content)
-    if isinstance(content, dict) and content.get("type") in _TEXTS:
-        return said(content.get("text"))
     if isinstance(content, dict):
+        kind = content.get("type")
+        if isinstance(kind, str) and kind in _TEXTS:
+            return said(content.get("text"))
         return _plain({k: v for k, v in content.items() if k != "cache_control"})
     return _plain(content)
 

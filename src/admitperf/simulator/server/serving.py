@@ -5,6 +5,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from aiohttp import web
@@ -17,6 +18,8 @@ Shutdown = Literal["hang", "drain", "cut"]
 
 _BACKLOG = 2048  # uvicorn's
 _CUT_OFF = 1
+_PATIENCE_S = 10.0  # with a port that somebody took during a restart
+_AGAIN_S = 0.1
 
 _quiet = logging.getLogger("admitperf.simulator.server")
 _quiet.addHandler(logging.NullHandler())
@@ -32,6 +35,9 @@ class Serving:
         shutdown: what the first signal does to open requests: `hang`, they stand still
             until their callers leave, as with vLLM; `drain`, they are finished; `cut`,
             their connections end.
+
+    Raises:
+        ConfigError: the faults cannot hold together.
     """
 
     def __init__(
@@ -40,9 +46,11 @@ class Serving:
         self._faults = faults
         self._shutdown = shutdown
         self.front = Front(setup, self._restart)
+        self.front.check(faults, "faults")
         self._runner = web.AppRunner(
             self.front.app(),
             handler_cancellation=True,
+            auto_decompress=False,  # what is packed is refused where it is read
             access_log=None,
             logger=_quiet,
             shutdown_timeout=0.5,
@@ -50,6 +58,8 @@ class Serving:
         )
         self._site: web.TCPSite | None = None
         self._address = ("", 0)
+        self._down = self._refusing = 0  # restarts under way, and those of them
+        self._tuning = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._signals = 0
@@ -73,7 +83,7 @@ class Serving:
             The exit code: 1 if a second signal cut off what was open, else 0.
 
         Raises:
-            OSError: the address cannot be listened on.
+            OSError: the address cannot be listened on, at first or after a restart.
         """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_one_line)
@@ -93,13 +103,17 @@ class Serving:
     def end(self) -> None:
         """What a signal does: the first as set up, the second at once."""
         self._signals += 1
+        self.front.cut_unsent()
         if self._signals == 1:
             self._spawn(self._ending())
+            if self._shutdown == "hang":
+                _say_open(self.front.open)
         elif not self._over.done():
             self._over.set_result(_CUT_OFF)
 
     async def _ending(self) -> None:
-        await self._deafen()
+        await self._tune()
+        self.front.cut_unsent()
         if self._runner.server is not None:
             self._runner.server.pre_shutdown()  # closes connections that are idle
         if self._shutdown == "hang":
@@ -113,18 +127,24 @@ class Serving:
         self._spawn(self._restarting(fault))
 
     async def _restarting(self, fault: Fault) -> None:
-        """All connections die, and for some time nothing answers, or only with 503."""
+        """All connections die, and for some time nothing answers, or only with 503.
+
+        Of several at once the last that is over makes it ready.
+        """
         refuses = fault.word("meanwhile") == "refused"
+        self._down += 1
+        self._refusing += refuses
         self.front.unready = True
-        if refuses:
-            await self._deafen()
+        await self._tune()
         self.front.house.restart()
         self._abort()
         await _pause(fault.number("down"))
-        self.front.house.restart()  # it has lived from now
-        self.front.unready = False
-        if refuses and not self._signals:
-            await self._listen()
+        self._down -= 1
+        self._refusing -= refuses
+        if not self._down:
+            self.front.house.restart()  # it has lived from now
+            self.front.unready = False
+        await self._tune()
 
     def _abort(self) -> None:
         """Ends every connection where it stands."""
@@ -135,13 +155,45 @@ class Serving:
 
     async def _listen(self) -> None:
         host, port = self._address
-        self._site = web.TCPSite(self._runner, host, port, backlog=_BACKLOG)
-        await self._site.start()
+        site = web.TCPSite(self._runner, host, port, backlog=_BACKLOG)
+        try:
+            await site.start()
+        except OSError:
+            await site.stop()  # the runner forgets it
+            raise
+        self._site = site
 
-    async def _deafen(self) -> None:
-        if self._site is not None:
-            site, self._site = self._site, None
-            await site.stop()
+    @property
+    def _deaf(self) -> bool:
+        """Whether nobody may connect now."""
+        return bool(self._refusing or self._signals)
+
+    async def _tune(self) -> None:
+        """Listens or does not, as it is due; one call after the other."""
+        async with self._tuning:
+            if self._deaf and self._site is not None:
+                site, self._site = self._site, None
+                await site.stop()
+            elif not self._deaf and self._site is None:
+                await self._listen_again()
+
+    async def _listen_again(self) -> None:
+        """Listens where it did; a port that was taken ends the server after a while."""
+        loop = asyncio.get_running_loop()
+        late_s = loop.time() + _PATIENCE_S
+        while not self._deaf:
+            try:
+                return await self._listen()
+            except OSError as error:
+                if loop.time() > late_s:
+                    self._fail(error)
+                    return None
+            await _pause(_AGAIN_S)
+        return None
+
+    def _fail(self, error: OSError) -> None:
+        if not self._over.done():
+            self._over.set_exception(error)
 
     def _port(self) -> int:
         return int(self._runner.addresses[0][1])
@@ -158,6 +210,17 @@ class Serving:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _say_open(count: int) -> None:
+    """Why the server does not end yet, on standard error; nothing open, not a word."""
+    if not count:
+        return
+    who = "request open; it stands still until its caller leaves"
+    if count > 1:
+        who = "requests open; they stand still until their callers leave"
+    with suppress(OSError):  # nobody reads it any more
+        print(f"{count} {who}; signal again to end", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _one_line(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ class Setup:
 
     Attributes:
         engine: what the engine can do.
+        profile: name of the profile that the engine comes from.
         model: the name it is served under.
         dialect: whose names the page of metrics has.
         seed: of noise, answers, ids and faults.
@@ -26,6 +27,7 @@ class Setup:
     """
 
     engine: EngineModel
+    profile: str = "unnamed"
     model: str = "simulated"
     dialect: Dialect = "vllm"
     seed: int = 0

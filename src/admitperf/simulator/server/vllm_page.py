@@ -1,9 +1,9 @@
 """The page of metrics as vLLM 0.32 writes it.
 
 Names, labels, bounds of buckets and order are those of pages recorded from the real
-one. What the engine model does not know is left out, and never shown as 0: tokens and
+one. What a real engine counts and the model does not know is left out: tokens and
 inference time of a step (`iteration_tokens_total`, `request_inference_time_seconds`)
-and the sizes and times of HTTP. What a real engine of this kind shows as 0 is here.
+and the sizes and times of HTTP. What the recorded one shows as 0 is here, as 0.
 """
 
 from admitperf.simulator.engine.page import histograms
