@@ -179,13 +179,13 @@ class Serving:
 
     async def _listen_again(self) -> None:
         """Listens where it did; a port that was taken ends the server after a while."""
-        loop = asyncio.get_running_loop()
-        late_s = loop.time() + _PATIENCE_S
+        failed = 0
         while not self._deaf:
             try:
                 return await self._listen()
             except OSError as error:
-                if loop.time() > late_s:
+                failed += 1
+                if failed * _AGAIN_S > _PATIENCE_S:
                     self._fail(error)
                     return None
             await _pause(_AGAIN_S)
