@@ -13,12 +13,13 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from admitperf.simulator.fit.arithmetic import all_calculated
-from admitperf.simulator.fit.checking import Table, checked
+from admitperf.simulator.fit.checking import Line, Table, checked, wrong
 from admitperf.simulator.fit.fitting import fitted
 from admitperf.simulator.fit.read import read
 from admitperf.simulator.fit.recorded import Recorded
@@ -28,6 +29,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "engine-model.md"
 PROFILES = ROOT / "src" / "admitperf" / "simulator" / "profiles"
 BEGIN, END = "<!-- table: benchmarks/reality.py -->", "<!-- end of the table -->"
+FIRST, LAST = "<!-- headline: benchmarks/reality.py -->", "<!-- end of the headline -->"
 OWN = ROOT / "tests" / "data" / "runs"
 SHARED = Path(os.environ.get("ADMITPERF_SHARED", ROOT.parent / "shared")) / "runs"
 
@@ -62,6 +64,16 @@ TRIALS = (
         ("vllmC-closed1", "vllmC-closed2", "vllmC-closed4", "vllmC-closed8"),
         (
             "vllmC-closed16",
+            "vllmE-prefix-3.4",
+            "vllmE-prefix-4.2",
+            "vllmE-prefix-6.3",
+            "vllmE-agent-0.6",
+            "vllmE-agent-0.9",
+        ),
+    ),
+    Trial(
+        ("vllmE-closed1", "vllmE-closed1b"),
+        (
             "vllmE-prefix-3.4",
             "vllmE-prefix-4.2",
             "vllmE-prefix-6.3",
@@ -116,7 +128,7 @@ def rows(made: Profile, tables: Sequence[Table]) -> Iterator[str]:
         yield "| metric | real | simulated | middle 90 % | rule | |"
         yield "|---|---|---|---|---|---|"
         for line in table.lines:
-            spread = f"{line.low:.4g} to {line.high:.4g}"
+            spread = spread_of(line)
             verdict = "ok" if line.ok else "**MISS**"
             yield (
                 f"| `{line.metric}` | {line.real:.4g} | {line.simulated:.4g}"
@@ -133,6 +145,74 @@ def rows(made: Profile, tables: Sequence[Table]) -> Iterator[str]:
         f" From the runs: {given or 'none'}."
     )
     yield ""
+
+
+def spread_of(line: Line) -> str:
+    """The middle 90 %; -- where nothing was left to chance."""
+    if line.low is None or line.high is None:
+        return "--"
+    return f"{line.low:.4g} to {line.high:.4g}"
+
+
+CLOSE = 0.20
+"""What is called close in the headline, of every metric, whatever its rule allows."""
+
+SPEED = ("req_per_s", "ttft_p50_ms", "ttft_p95_ms")
+"""Metrics that say how fast the engine is; of the first, more is faster."""
+
+
+def easy(line: Line) -> bool:
+    """Whether a row could hardly miss.
+
+    There was nothing of its kind, or it follows from sizes alone: every repeat in the
+    middle 90 % gave what the engine gave.
+    """
+    return line.real == 0.0 or line.low == line.real == line.high
+
+
+def headline(done: Sequence[tuple[Profile, list[Table]]]) -> Iterator[str]:
+    """How many predictions hold, by metric; those that could hardly miss apart."""
+    lines = [one for _, tables in done for t in tables for one in t.lines]
+    yield f"| metric | within {CLOSE:.0%} | rule holds | could hardly miss | misses |"
+    yield "|---|---|---|---|---|"
+    for metric in dict.fromkeys(one.metric for one in lines):
+        yield _metric([one for one in lines if one.metric == metric])
+    yield ""
+    hard = [one for one in lines if not easy(one)]
+    yield (
+        f"{sum(one.ok for one in hard)} of {len(hard)} rules hold where a row could"
+        f" miss; {len(lines) - len(hard)} more rows could hardly miss, and"
+        f" {sum(one.ok for one in lines if easy(one))} of them hold."
+    )
+    yield _speed([one for one in lines if one.metric in SPEED])
+    yield ""
+
+
+def _metric(lines: Sequence[Line]) -> str:
+    hard = [one for one in lines if not easy(one)]
+    close = sum(abs(one.simulated - one.real) <= CLOSE * one.real for one in hard)
+    missed = Counter(wrong(one) for one in lines if not one.ok)
+    said = "; ".join(f"{count} x {words}" for words, count in missed.items())
+    return (
+        f"| `{lines[0].metric}` | {close} of {len(hard)} |"
+        f" {sum(one.ok for one in hard)} of {len(hard)} |"
+        f" {len(lines) - len(hard)} | {said or 'none'} |"
+    )
+
+
+def _fast(line: Line) -> bool:
+    return (line.simulated > line.real) == (line.metric == SPEED[0])
+
+
+def _speed(lines: Sequence[Line]) -> str:
+    missed = [one for one in lines if not one.ok]
+    fast = sum(_fast(one) for one in missed)
+    names = ", ".join(f"`{name}`" for name in SPEED)
+    return (
+        f"Of {len(missed)} misses of speed ({names}), {fast} are too fast, which is"
+        f" optimistic, and {len(missed) - fast} too slow; of all {len(lines)} such"
+        f" rows, held or missed, {sum(_fast(one) for one in lines)} are too fast."
+    )
 
 
 def summed(done: Sequence[tuple[Profile, list[Table]]]) -> Iterator[str]:
@@ -164,12 +244,18 @@ def ship() -> None:
         print("written:", one.name)
 
 
-def write(text: str) -> None:
-    """Puts the tables on the page."""
+def put(page: str, marks: tuple[str, str], text: str) -> str:
+    """A page with a text between two marks, in the place of what is there."""
+    head, _, rest = page.partition(marks[0])
+    _, _, tail = rest.partition(marks[1])
+    return f"{head}{marks[0]}\n\n{text}\n{marks[1]}{tail}"
+
+
+def write(first: str, tables: str) -> None:
+    """Puts the headline and the tables on the page."""
     page = PAGE.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n{END}{tail}", encoding="utf-8")
+    page = put(page, (FIRST, LAST), first)
+    PAGE.write_text(put(page, (BEGIN, END), tables), encoding="utf-8")
 
 
 def main() -> None:
@@ -188,8 +274,10 @@ def main() -> None:
         print(json.dumps(plain, indent=2))
         return
     text = "\n".join([*summed(done), *(row for one in done for row in rows(*one))])
+    first = "\n".join(headline(done))
     if asked.write:
-        write(text)
+        write(first, text)
+    print(first)
     print(text)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -11,16 +11,27 @@ import click
 
 from admitperf.cli.layout import row, wrapped
 from admitperf.cli.reading import UnreadableInput
+from admitperf.cli.replacing import replaced
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.wording import number, plural, printable
 
 if TYPE_CHECKING:
-    from admitperf.simulator.fit.checking import Table
+    from admitperf.simulator.fit.checking import Line, Table
     from admitperf.simulator.profile import Profile
 
 _FAILED = 1
+_MOST_DIGITS = 18  # of a whole number that a person types
+_MOST_PER_S = 1e6
 _COSTS = 24  # columns before the value of a cost
-_HEAD = f"  {'metric':16}{'real':>9}{'simulated':>11}  {'middle 90 %':17}{'rule':19}"
+_SIMULATED = "SIMULATED: the column 'simulated' is an engine in virtual time."
+_GUESSED: Mapping[str, str] = {
+    "step_ms": "runs of one client and of several, such as `vllm bench serve"
+    " --max-concurrency 1` and `8`, both with --save-result --save-detailed",
+    "ms_per_prefill_token": "a run of one client whose prompts are of many lengths,"
+    " such as `vllm bench serve --max-concurrency 1 --random-range-ratio 0.9` with"
+    " --save-result --save-detailed",
+}
+"""Costs that no profile should be without, and the run that would give each."""
 
 
 class _FitOptions(TypedDict):
@@ -40,11 +51,13 @@ def _size(
     """`max_num_seqs=8` as a field of an `EngineModel` and its value."""
     from admitperf.simulator.fit.fitting import SIZES
 
-    sizes = []
+    sizes: list[tuple[str, object]] = []
     for one in told:
         name, equals, value = one.partition("=")
         if not equals or name not in SIZES:
             raise click.BadParameter(f"{one}: is no FIELD=VALUE of {', '.join(SIZES)}")
+        if name in dict(sizes):
+            raise click.BadParameter(f"{name} is said twice")
         sizes.append((name, _value(value)))
     return tuple(sizes)
 
@@ -52,7 +65,18 @@ def _size(
 def _value(text: str) -> object:
     """A number, true, false or none, else the text itself."""
     words: dict[str, object] = {"true": True, "false": False, "none": None}
-    return words.get(text.lower(), int(text) if text.isdecimal() else text)
+    whole = text.isdecimal() and len(text) <= _MOST_DIGITS
+    return words.get(text.lower(), int(text) if whole else text)
+
+
+def _capacity(
+    _ctx: click.Context, _param: click.Parameter, per_s: float | None
+) -> float | None:
+    """Requests a second that an engine can have."""
+    if per_s is None or 1 / _MOST_PER_S <= per_s <= _MOST_PER_S:
+        return per_s
+    between = f"{1 / _MOST_PER_S:g} to {_MOST_PER_S:g}"
+    raise click.BadParameter(f"{per_s:g} is not in the range of {between}.")
 
 
 @click.command("fit")
@@ -100,11 +124,14 @@ def fit(runs: tuple[str, ...], **options: Unpack[_FitOptions]) -> None:
         made = _fitted(runs, options)
     except AdmitPerfError as error:
         raise UnreadableInput(printable(str(error))) from None
-    Path(options["output"]).write_text(made.text(), encoding="utf-8")
+    replaced(options["output"], made.text())
+    warnings = list(_warnings(made, based=options["base"] is not None))
+    for line in warnings:
+        click.echo(line, err=True)
     if options["as_json"]:
         click.echo(made.text(), nl=False)
         return
-    for line in _profile_lines(made):
+    for line in (*_profile_lines(made), *_spaced(warnings)):
         click.echo(line)
     click.echo(f"\nwritten: {printable(options['output'])}")
 
@@ -127,9 +154,27 @@ def _fitted(paths: tuple[str, ...], options: _FitOptions) -> "Profile":
     )
 
 
+def _warnings(made: "Profile", *, based: bool) -> Iterator[str]:
+    """What the runs do not say though predictions rest on it; lines of 80 columns."""
+    for name, help_ in _GUESSED.items():
+        if name in made.provenance.priors:
+            said = (
+                f"WARNING: {name} does not come from the runs; it is"
+                f" {made.provenance.priors[name]}. What helps: {help_}"
+            )
+            said += "." if based else ", or --from with a profile of a like engine."
+            yield from wrapped(said, "", "  ")
+
+
+def _spaced(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with an empty one before them; none when there are none."""
+    found = list(lines)
+    yield from ["", *found] if found else ()
+
+
 def _profile_lines(made: "Profile") -> Iterator[str]:
     told, left = made.provenance, made.residuals
-    yield f"{printable(made.name)}: {told.source}"
+    yield f"{printable(made.name)}: {made.stamp}"
     yield ""
     for name in ("front_ms", "step_ms", *_PER, "noise"):
         value = number(getattr(made.engine, name))
@@ -183,7 +228,8 @@ class _CheckOptions(TypedDict):
     "--capacity",
     "capacity_per_s",
     metavar="PER_S",
-    type=click.FloatRange(0, min_open=True),
+    type=float,
+    callback=_capacity,
     help="Requests a second the engine can end; says which rule holds.  [default: what"
     " the model drains]",
 )
@@ -213,10 +259,12 @@ def check(
     except (AdmitPerfError, ValueError) as error:
         raise UnreadableInput(printable(str(error))) from None
     if options["as_json"]:
-        plain = [asdict(table) | {"ok": table.ok} for table in tables]
-        click.echo(json.dumps({"tables": plain}, indent=2, allow_nan=False))
+        plain = [asdict(one) | {"ok": one.ok, "verdict": one.verdict} for one in tables]
+        whole = {"simulated": True, "tables": plain}
+        click.echo(json.dumps(whole, indent=2, allow_nan=False))
     else:
-        click.echo("\n".join(line for one in tables for line in _table_lines(one)))
+        lines = (line for one in tables for line in _table_lines(one))
+        click.echo("\n".join([_SIMULATED, "", *lines]))
     if options["strict"] and not all(table.ok for table in tables):
         sys.exit(_FAILED)
 
@@ -241,19 +289,41 @@ def _tables(
 
 def _table_lines(table: "Table") -> Iterator[str]:
     yield from wrapped(_load_words(table))
-    if table.fitted:
-        yield from wrapped("The profile was fitted to this run.", "  ", "  ")
-    yield _HEAD.rstrip()
-    for one in table.lines:
-        spread = f"{number(one.low)} to {number(one.high)}"
-        verdict = "ok" if one.ok else "MISS"
-        yield (
-            f"  {one.metric:16}{number(one.real):>9}{number(one.simulated):>11}"
-            f"  {spread:17}{one.rule:19}{verdict}"
-        )
+    for caution in _cautions(table):
+        yield from wrapped(caution, "  ", "  ")
+    yield _head("simulated log" if table.log_simulated else "real")
+    yield from (_line(one) for one in table.lines)
     if table.refused:
         yield from wrapped(f"{table.refused} requests were refused or never fit.", "  ")
+    yield from wrapped(f"{table.verdict}.", "  ", "  ")
     yield ""
+
+
+def _cautions(table: "Table") -> Iterator[str]:
+    """What to know before reading a table."""
+    if table.log_simulated:
+        yield f"SIMULATED: {table.run} is of a simulated engine; nothing here is real."
+    if table.profile_simulated:
+        yield f"SIMULATED: {table.profile} was fitted to simulated runs."
+    if table.fitted:
+        yield "The profile was fitted to this run."
+    if table.differences:
+        yield f"WARNING: {'; '.join(table.differences)}. The run's are used."
+
+
+def _head(real: str) -> str:
+    """The head of a table; a long name of its first numbers leans to the left."""
+    left = "  metric" + f"{real:>19}"
+    return f"{left}{'simulated':>11}  {'middle 90 %':17}rule"
+
+
+def _line(one: "Line") -> str:
+    settled = one.low is None or one.high is None
+    spread = "--" if settled else f"{number(one.low)} to {number(one.high)}"
+    return (
+        f"  {one.metric:16}{number(one.real):>9}{number(one.simulated):>11}"
+        f"  {spread:17}{one.rule:19}{'ok' if one.ok else 'MISS'}"
+    )
 
 
 def _load_words(table: "Table") -> str:
@@ -286,7 +356,7 @@ def profiles(*, as_json: bool) -> None:
 def _listed(made: "Profile") -> Iterator[str]:
     engine, told = made.engine, made.provenance
     yield f"{printable(made.name)}"
-    said = told.source
+    said = made.stamp
     if told.runs:
         said += f": {plural(len(told.runs), 'run')} of {told.date}"
     yield from row("from", said)

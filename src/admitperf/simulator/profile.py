@@ -16,8 +16,14 @@ from admitperf.simulator.engine.model import EngineModel
 SCHEMA = 1
 """Number of the format."""
 
-MEASURED, ARITHMETIC = "measured", "published arithmetic"
-SOURCES = (MEASURED, ARITHMETIC)
+MEASURED, ARITHMETIC, SIMULATED = "measured", "published arithmetic", "simulated"
+_MOST = 1e18
+"""Of any number in a profile: what is beyond it is no measurement. Plain choice."""
+
+_MOST_APART = 10.0
+"""Of the sigma of runs: as of the noise of an engine. Plain choice."""
+
+SOURCES = (MEASURED, ARITHMETIC, SIMULATED)
 """Where the times of a profile can come from."""
 
 
@@ -39,7 +45,8 @@ class Provenance:
     """Where the numbers of a profile come from.
 
     Attributes:
-        source: "measured" or "published arithmetic".
+        source: "measured", "published arithmetic", or "simulated": fitted to runs of
+            which one or more came from a simulated engine.
         runs: names of the runs it was fitted to.
         date: when those were recorded, as 2026-11-29; None = not known.
         machine: what they ran on, in words; None = not known.
@@ -101,14 +108,26 @@ class Profile:
 
     @property
     def measured(self) -> bool:
-        """Whether its times were measured; else they are arithmetic."""
+        """Whether its times were measured; else they are arithmetic, or simulated."""
         return self.provenance.source == MEASURED
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it was fitted to what a simulated engine gave."""
+        return self.provenance.source == SIMULATED
+
+    @property
+    def stamp(self) -> str:
+        """Where its times come from, as it is printed: what is simulated shouts."""
+        source = self.provenance.source
+        return source.upper() if self.simulated else source
 
     def document(self) -> dict[str, Any]:
         """The profile as plain data, every key in its place."""
         return {
             "schema": SCHEMA,
             "name": self.name,
+            "simulated": self.simulated,
             "engine": _plain(self.engine),
             "provenance": _plain(self.provenance),
             "residuals": None if self.residuals is None else _plain(self.residuals),
@@ -138,7 +157,7 @@ def profile(name_or_path: str | Path) -> Profile:
         return parsed((folder / f"{said}.json").read_text(encoding="utf-8"), said)
     path = Path(name_or_path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"profile {said}", [_unread(path, error)]) from None
     return parsed(text, said)
@@ -163,6 +182,9 @@ def parsed(text: str, where: str) -> Profile:
     """
     try:
         document = json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        why = "is no profile: it is nested too deeply"
+        raise ConfigError(f"profile {where}", [why]) from None
     except ValueError as error:
         raise ConfigError(f"profile {where}", [f"is no JSON: {error}"]) from None
     faults: list[str] = []
@@ -178,8 +200,8 @@ def _no_number(word: str) -> float:
 
 def _profile(document: object, faults: list[str]) -> Profile | None:
     top = _object(document, "the file", faults)
-    known = ("schema", "name", "engine", "provenance", "residuals")
-    faults += _keys(top, known, known[:-1], "the file")
+    known = ("schema", "name", "engine", "provenance", "residuals", "simulated")
+    faults += _keys(top, known, known[:-2], "the file")
     if top.get("schema", SCHEMA) != SCHEMA:
         faults.append(f"schema {top['schema']!r} is not {SCHEMA}")
     if not isinstance(top.get("name", ""), str):
@@ -188,11 +210,17 @@ def _profile(document: object, faults: list[str]) -> Profile | None:
     provenance = _provenance(top.get("provenance", {}), faults)
     left = top.get("residuals")
     residuals = None if left is None else _made(Residuals, left, "residuals", faults)
+    if residuals is not None and not 0 <= residuals.run_to_run <= _MOST_APART:
+        apart = f"{residuals.run_to_run:g} is not from 0 to {_MOST_APART:g}"
+        faults.append(f"residuals.run_to_run {apart}")
     if faults or engine is None or provenance is None:
         return None
-    return Profile(
+    made = Profile(
         name=top["name"], engine=engine, provenance=provenance, residuals=residuals
     )
+    if top.get("simulated", made.simulated) is not made.simulated:
+        faults.append("simulated is not what provenance.source says")
+    return made
 
 
 def _engine(told: dict[str, Any], faults: list[str]) -> EngineModel | None:
@@ -219,6 +247,7 @@ def _provenance(document: object, faults: list[str]) -> Any:  # noqa: ANN401
     for name in ("runs", "identified", "notes"):
         told[name] = _texts(told.get(name, []), f"provenance.{name}", faults)
     told["priors"] = _object(told.get("priors", {}), "provenance.priors", faults)
+    _texts(list(told["priors"].values()), "provenance.priors", faults)
     return _made(Provenance, told, "provenance", faults)
 
 
@@ -227,6 +256,16 @@ def _texts(value: object, where: str, faults: list[str]) -> tuple[str, ...]:
         faults.append(f"{where} is no list of texts")
         return ()
     return tuple(value)
+
+
+def unfit(sizes: Mapping[str, object]) -> list[str]:
+    """What is wrong with the kinds of some fields of an engine, each in words."""
+    known = {f.name: str(f.type) for f in fields(EngineModel)}
+    return [
+        f"{name} {value!r:.60} is no {_words(known[name])}"
+        for name, value in sizes.items()
+        if not _fits(known[name], value)
+    ]
 
 
 def _made(kind: Any, value: object, where: str, faults: list[str]) -> Any:  # noqa: ANN401
@@ -254,7 +293,8 @@ def _fields(kind: Any, told: Mapping[str, Any], where: str) -> Iterable[str]:  #
     yield from _keys(told, list(known), needed, where)
     for name, value in told.items():
         if name in known and not _fits(str(known[name].type), value):
-            yield f"{where}.{name} {value!r} is no {_words(str(known[name].type))}"
+            kind = _words(str(known[name].type))
+            yield f"{where}.{name} {value!r:.60} is no {kind}"
 
 
 def _keys(
@@ -274,8 +314,9 @@ def _fits(kind: str, value: object) -> bool:
     if "bool" in kind:
         return isinstance(value, bool)
     if "int" in kind or "float" in kind:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return whole or ("float" in kind and isinstance(value, float))
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return abs(value) <= _MOST and ("float" in kind or isinstance(value, int))
     return "str" not in kind or "[" in kind or isinstance(value, str)
 
 

@@ -125,8 +125,8 @@ def test_a_decision_log_is_a_run_of_what_was_let_in(tmp_path):
     ("text", "said"),
     [
         ("", "is empty"),
-        ("no json\nat all\n", "a:1: is no JSON"),
-        ("[1]\n", "a:1: is no JSON object"),
+        ("no json\nat all\n", "a, line 1: is no JSON"),
+        ("[1]\n", "a, line 1: is no JSON object"),
         ('{"some": "json"}\n', "neither a load run"),
         ('{"some": 1}\n{"thing": 2}\n', "neither a load run"),
         ('{"type":"meta"}\n', "no request that was answered"),
@@ -134,7 +134,7 @@ def test_a_decision_log_is_a_run_of_what_was_let_in(tmp_path):
         ('{"request_throughput": 1.0}', "--save-detailed"),
         ('{"k":"run","run":"a","basis":"samples"}\n', "made from samples"),
         ('{"k":"run","run":"a"}\n', "no outcome has"),
-        (json.dumps({**REQ, "plen": "ten"}) + "\n", "plen 'ten' is no number"),
+        (json.dumps({**REQ, "plen": "ten"}) + "\n", "plen: 'ten' is no number"),
         (json.dumps({**REQ, "chunks": [3]}) + "\n", "no pairs of seconds"),
     ],
 )

@@ -22,12 +22,12 @@ def reality(root, shared):
 
 @pytest.fixture(scope="module")
 def tables(reality):
-    """The tables that were asked for, each made once."""
+    """The tables that were asked for, each made once, of a run's first trial."""
     made = {}
 
     def table(run):
         if run not in made:
-            (trial,) = [t for t in reality.TRIALS if run in t.predict]
+            trial = next(t for t in reality.TRIALS if run in t.predict)
             only = reality.Trial(trial.fit, (run,), trial.capacity_per_s)
             made[run] = reality.tried(only)[1][0]
         return made[run]
@@ -92,3 +92,35 @@ def test_the_measured_profiles_are_fitted_to_the_runs_they_name(reality):
     for name, (beginning, _) in reality.MEASURED.items():
         runs = [run.name for run in reality.runs_of(beginning)]
         assert list(profile(name).provenance.runs) == runs
+
+
+def rows_of(*lines):
+    """A trial with one table of these metrics: name, real, simulated, whether held."""
+    from types import SimpleNamespace
+
+    from admitperf.simulator.fit.checking import Line
+
+    made = [Line(n, real, got, got, got, "", ok=ok) for n, real, got, ok in lines]
+    return [(None, [SimpleNamespace(lines=made)])]
+
+
+def test_the_headline_counts_rows_that_could_hardly_miss_apart(reality):
+    """Nothing preempted is no prediction that came true."""
+    done = rows_of(("preemptions", 0.0, 0.0, True), ("preemptions", 9.0, 10.0, True))
+    said = list(reality.headline(done))
+    assert "| `preemptions` | 1 of 1 | 1 of 1 | 1 | none |" in said
+    assert any(line.startswith("1 of 1 rules hold where") for line in said)
+
+
+def test_the_headline_says_which_way_speed_misses(reality):
+    """More a second and shorter waits are both too fast."""
+    said = "\n".join(
+        reality.headline(
+            rows_of(
+                ("req_per_s", 3.0, 4.0, False),
+                ("ttft_p50_ms", 9.0, 5.0, False),
+                ("ttft_p95_ms", 9.0, 15.0, False),
+            )
+        )
+    )
+    assert "2 are too fast, which is optimistic, and 1 too slow" in said

@@ -144,6 +144,7 @@ def running(setup, faults=(), shutdown="hang"):
         serving = Serving(setup, faults, shutdown)
 
         def listening(_host, port):
+            """It listens."""
             made.append(Running(serving, asyncio.get_running_loop(), port))
             ready.set()
 

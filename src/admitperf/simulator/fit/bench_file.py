@@ -1,5 +1,6 @@
 """Reads what `vllm bench serve --save-result --save-detailed` writes."""
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -7,11 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from admitperf.core.errors import LogError
-from admitperf.simulator.fit.lines import Fields, count, maybe
+from admitperf.simulator.fit.load_file import versions
 from admitperf.simulator.fit.recorded import Asked, Recorded
+from admitperf.simulator.fit.vetted import (
+    MOST_AT_ONCE,
+    MOST_COUNT,
+    MOST_S,
+    MOST_TOKENS,
+    Fields,
+    Vetted,
+)
 
 _NEEDED = ("input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times")
 _DATE_DIGITS = 8
+
+_MOST_CLOCK_S = 1e11
+"""On a clock that began at any time: more than any shows. Plain choice."""
 
 
 def recorded(path: Path, whole: Fields) -> Recorded:
@@ -21,24 +33,28 @@ def recorded(path: Path, whole: Fields) -> Recorded:
         LogError: it lacks the lists of `--save-detailed`, or they do not agree.
     """
     lists = _lists(path, whole)
-    begin_s = min(lists["start_times"], default=0.0)
+    told = Vetted(whole, str(path))
+    starts_s = [
+        told.value(at_s, f"start_times[{n}]", _MOST_CLOCK_S)
+        for n, at_s in enumerate(lists["start_times"])
+    ]
     asked, left = list[Asked](), Counter[str]()
-    errors = whole.get("errors") or [""] * len(lists["ttfts"])
-    for n, error in enumerate(errors):
-        if error or not lists["output_lens"][n]:
+    for n, error in enumerate(_errors(told, len(starts_s))):
+        if error or lists["output_lens"][n] == 0:
             left["ended with an error" if error else "no token came"] += 1
             continue
-        asked.append(_asked(n, {name: lists[name][n] for name in _NEEDED}, begin_s))
+        one = Vetted({f"{name}[{n}]": lists[name][n] for name in _NEEDED}, str(path))
+        asked.append(_asked(n, one, starts_s[n] - min(starts_s)))
     if not asked:
         raise LogError(f"{path}: holds no request that was answered")
     return Recorded(
         name=path.name.removesuffix(".json"),
         kind="bench",
         asked=tuple(sorted(asked, key=lambda one: one.sent_s)),
-        clients=_clients(whole),
-        rate_per_s=None if _endless(whole) else maybe(whole, "request_rate"),
-        versions=_versions(whole),
-        date=_date(whole.get("date")),
+        clients=_clients(told),
+        rate_per_s=None if _endless(whole) else told.number("request_rate", MOST_COUNT),
+        versions=versions(told, "engine", "model_id"),
+        date=_date(told),
         left_out=left,
     )
 
@@ -55,18 +71,38 @@ def _lists(path: Path, whole: Fields) -> dict[str, Sequence[Any]]:
     return lists
 
 
-def _asked(n: int, told: dict[str, Any], begin_s: float) -> Asked:
-    sent_s = told["start_times"] - begin_s
-    times = list(accumulate(told["itls"], initial=sent_s + told["ttfts"]))
+def _errors(told: Vetted, requests: int) -> Sequence[Any]:
+    """What each request ended with; an empty text = well."""
+    errors = told.many("errors", "texts") or [""] * requests
+    if len(errors) != requests:
+        told.refuse("errors", f"there are {len(errors)} for {requests} requests")
+    return errors
+
+
+def _asked(n: int, told: Vetted, sent_s: float) -> Asked:
+    ttft_s = told.number(f"ttfts[{n}]", MOST_S)
+    gaps_s = [
+        told.value(gap_s, f"itls[{n}]", MOST_S)
+        for gap_s in told.many(f"itls[{n}]", "seconds")
+    ]
+    told.value(sent_s, f"start_times[{n}]", MOST_S)
+    tokens = told.whole(f"output_lens[{n}]", MOST_TOKENS, 1)
+    if tokens - len(gaps_s) > MOST_AT_ONCE:
+        told.refuse(
+            f"output_lens[{n}]", f"{tokens} tokens came {len(gaps_s) + 1} times"
+        )
+    chunks = _chunks(list(accumulate(gaps_s, initial=ttft_s)), tokens)
+    took_s = told.number(f"latencies[{n}]", MOST_S)
+    told.end_ms(f"latencies[{n}]", took_s * 1e3, chunks[-1][0] * 1e3)
     return Asked(
         id=str(n),
         sent_s=sent_s,
-        input_tokens=int(told["input_lens"]),
-        output_tokens=int(told["output_lens"]),
-        max_output_tokens=int(told["output_lens"]),
-        ttft_ms=told["ttfts"] * 1e3,
-        e2e_ms=told["latencies"] * 1e3,
-        chunks=_chunks(times, int(told["output_lens"])),
+        input_tokens=told.whole(f"input_lens[{n}]", MOST_TOKENS, 1),
+        output_tokens=tokens,
+        max_output_tokens=tokens,
+        ttft_ms=ttft_s * 1e3,
+        e2e_ms=took_s * 1e3,
+        chunks=tuple((sent_s + at_s, count) for at_s, count in chunks),
     )
 
 
@@ -83,9 +119,10 @@ def _chunks(times: list[float], tokens: int) -> tuple[tuple[float, int], ...]:
     return tuple((at_s, 1 + rest * (n == longest)) for n, at_s in enumerate(times))
 
 
-def _clients(whole: Fields) -> int | None:
+def _clients(told: Vetted) -> int | None:
     """A closed loop is one at infinite rate that is held to so many at once."""
-    return count(whole, "max_concurrency") if _endless(whole) else None
+    most = told.count("max_concurrency", MOST_COUNT, 1)
+    return most if _endless(told.fields) else None
 
 
 def _endless(whole: Fields) -> bool:
@@ -93,13 +130,12 @@ def _endless(whole: Fields) -> bool:
     return rate in (None, "inf") or rate == float("inf")
 
 
-def _versions(whole: Fields) -> str | None:
-    said = [str(whole[name]) for name in ("engine", "model_id") if whole.get(name)]
-    return ", ".join(said) or None
-
-
-def _date(said: object) -> str | None:
-    digits = str(said or "")[:_DATE_DIGITS]
-    if len(digits) != _DATE_DIGITS or not digits.isdigit():
+def _date(told: Vetted) -> str | None:
+    """The day, of `20261129-215956`; None = not stated."""
+    said = told.text("date")
+    if said is None:
         return None
-    return f"{digits[:4]}-{digits[4:6]}-{digits[6:]}"
+    try:
+        return dt.date.fromisoformat(said[:_DATE_DIGITS]).isoformat()
+    except ValueError:
+        told.refuse("date", f"{said[:20]!r} is no date")

@@ -1,9 +1,10 @@
 """A profile held against a recorded run: what was, and what the model makes of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, median
 
+from admitperf.core.errors import ConfigError
 from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fit.recorded import Recorded, Sight
 from admitperf.simulator.fit.replay import Played, drained_per_s, engine_of, replay
@@ -43,7 +44,8 @@ class Line:
         metric: its name, unit last.
         real: in the recorded run.
         simulated: median over the repeats.
-        low, high: where the middle 90 % of the repeats lie.
+        low, high: where the middle 90 % of the repeats lie; None = nothing was left to
+            chance, so they say nothing.
         rule: what is allowed, in words.
         ok: whether it holds.
     """
@@ -51,8 +53,8 @@ class Line:
     metric: str
     real: float
     simulated: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     rule: str
     ok: bool
 
@@ -71,6 +73,10 @@ class Table:
         fitted: whether the profile was fitted to this run.
         lines: one a metric.
         refused: requests that the simulated engine turned away, in the worst repeat.
+        log_simulated: whether the run came from a simulated engine, so that "real" is
+            not.
+        profile_simulated: whether the profile was fitted to such runs.
+        differences: sizes of the profile that are not the run's, in words.
     """
 
     run: str
@@ -82,6 +88,16 @@ class Table:
     fitted: bool
     lines: tuple[Line, ...]
     refused: int
+    log_simulated: bool
+    profile_simulated: bool
+    differences: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """How many rules hold, and what is wrong where they do not."""
+        held = sum(line.ok for line in self.lines)
+        said = f"{held} of {len(self.lines)} rules hold"
+        return "; ".join([said, *_wrongs(self.lines)])
 
     @property
     def ok(self) -> bool:
@@ -106,8 +122,17 @@ def checked(
             has it. It decides which rule holds.
 
     Raises:
-        ValueError: the run's engine is none that can be.
+        ConfigError: the run's engine is none that can be, or its requests never fit.
     """
+    try:
+        return _checked(profile, run, repeats, capacity_per_s)
+    except ValueError as error:
+        raise ConfigError(f"run {run.name}", [str(error)]) from None
+
+
+def _checked(
+    profile: Profile, run: Recorded, repeats: int, capacity_per_s: float | None
+) -> Table:
     model = engine_of(profile.engine, run)
     load, from_whom = None, "not needed"
     if not run.waits_for_answers:
@@ -116,9 +141,9 @@ def checked(
         load = (run.offered_per_s or 0.0) / capacity_per_s
     models = _occasions(profile, model, repeats)
     played = [replay(run, one, seed) for seed, one in enumerate(models)]
-    rule = (
-        _wide if load is None or NEAR_CAPACITY[0] <= load < NEAR_CAPACITY[1] else _tight
-    )
+    near = load is None or NEAR_CAPACITY[0] <= load < NEAR_CAPACITY[1]
+    chance = _chance(profile)
+    rule = _tight if not near else _wide if chance else _within(WIDE)
     return Table(
         run=run.name,
         profile=profile.name,
@@ -127,9 +152,65 @@ def checked(
         capacity_from=from_whom,
         repeats=repeats,
         fitted=run.name in profile.provenance.runs,
-        lines=tuple(_lines(run, played, rule)),
+        lines=tuple(_settled(_lines(run, played, rule), chance=chance)),
         refused=max(one.refused for one in played),
+        log_simulated=run.simulated,
+        profile_simulated=profile.simulated,
+        differences=tuple(_differences(profile.engine, model)),
     )
+
+
+def _chance(profile: Profile) -> bool:
+    """Whether repeats can differ."""
+    return bool(profile.engine.noise) or bool(_run_to_run(profile))
+
+
+def _run_to_run(profile: Profile) -> float:
+    return profile.residuals.run_to_run if profile.residuals else 0.0
+
+
+def _settled(lines: Sequence[Line], *, chance: bool) -> Iterator[Line]:
+    """The lines, without a middle 90 % where nothing is left to chance."""
+    for line in lines:
+        yield line if chance else replace(line, low=None, high=None)
+
+
+def _differences(told: EngineModel, used: EngineModel) -> Iterator[str]:
+    """Slots and memory of the profile that are not those of the run's engine."""
+    for what, of_profile, of_run in (
+        ("slots", told.max_num_seqs, used.max_num_seqs),
+        ("tokens of KV cache", told.kv_tokens, used.kv_tokens),
+    ):
+        if of_profile != of_run:
+            yield f"the profile has {of_profile} {what}, the run's engine {of_run}"
+
+
+_WRONG: Mapping[str, tuple[str, str]] = {
+    "req_per_s": ("it is too slow", "it is too fast"),
+    "ttft_p50_ms": ("its waits are too short", "its waits are too long"),
+    "ttft_p95_ms": ("its waits are too short", "its waits are too long"),
+    "max_waiting": ("its queue is too short", "its queue is too long"),
+    "mean_running": ("too few requests run in it", "too many requests run in it"),
+    "max_kv_fraction": ("its memory is too empty", "its memory is too full"),
+    "preemptions": ("it preempts too seldom", "it preempts too often"),
+    "cached_fraction": ("its cache finds too little", "its cache finds too much"),
+}
+"""What a miss means, when the model is below what was, and above it."""
+
+
+def wrong(line: Line) -> str:
+    """What it means that a rule does not hold, in words."""
+    return _WRONG[line.metric][line.simulated > line.real]
+
+
+def _wrongs(lines: Sequence[Line]) -> Iterator[str]:
+    """What is wrong, each once, with the metrics that say it."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if not line.ok:
+            found.setdefault(wrong(line), []).append(line.metric)
+    for words, metrics in found.items():
+        yield f"{words} ({', '.join(metrics)})"
 
 
 def _occasions(
@@ -140,7 +221,7 @@ def _occasions(
     How far two runs on a machine lie apart is the profile's `run_to_run`; a profile
     that was not fitted has none.
     """
-    sigma = profile.residuals.run_to_run if profile.residuals else 0.0
+    sigma = _run_to_run(profile)
     for seed in range(repeats):
         factor = stream(seed, "occasion").lognormvariate(0.0, sigma) if sigma else 1.0
         costs = {name: factor * getattr(model, name) for name in COSTS}
@@ -199,7 +280,7 @@ def _lines(run: Recorded, played: Sequence[Played], rule: _Rule) -> list[Line]:
     lines = [
         _line(
             "req_per_s",
-            len(run.asked) / (end_s - begin_s),
+            len(run.asked) / max(end_s - begin_s, _ROUNDING),
             [len(one.ends) / (_last_s(one, begin_s) - begin_s) for one in played],
             _within(0.10),
         )

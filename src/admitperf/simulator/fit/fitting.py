@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import combinations
 from statistics import mean
 from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
 
 from admitperf.core.errors import ConfigError
 from admitperf.simulator.engine.model import EngineModel
@@ -15,7 +19,13 @@ from admitperf.simulator.fit.observations import (
 from admitperf.simulator.fit.priors import Prior, taken_from
 from admitperf.simulator.fit.recorded import Recorded
 from admitperf.simulator.fit.regression import Fit, regressed
-from admitperf.simulator.profile import MEASURED, Profile, Provenance
+from admitperf.simulator.profile import (
+    MEASURED,
+    SIMULATED,
+    Profile,
+    Provenance,
+    unfit,
+)
 
 SIZES = tuple(
     field.name
@@ -55,13 +65,19 @@ def fitted(
             contradict each other.
     """
     known = _known(runs, base, sizes or {})
+    if faults := [*_twice(runs), *_too_long(runs, known)]:
+        raise ConfigError(f"profile {name}", faults)
     told = [observed(run) for run in runs]
-    prior = Prior() if base is None else taken_from(base.engine, base.name)
+    prior = Prior() if base is None else taken_from(base.engine, _called(base))
     try:
-        fit = regressed(
-            [one.rows for one in told], prior, sum(one.left_out for one in told)
-        )
+        with np.errstate(all="raise"):
+            fit = regressed(
+                [one.rows for one in told], prior, sum(one.left_out for one in told)
+            )
         engine = EngineModel(**known, **_costs(fit))
+    except (ArithmeticError, LinAlgError, RuntimeError):
+        why = "no costs of steps explain the times of the runs"
+        raise ConfigError(f"profile {name}", [why]) from None
     except ValueError as error:
         raise ConfigError(f"profile {name}", [str(error)]) from None
     provenance = _provenance(runs, fit, prior, machine)
@@ -70,12 +86,36 @@ def fitted(
     )
 
 
+def _twice(runs: Sequence[Recorded]) -> Iterator[str]:
+    """Runs that are one: their likeness would be taken for certainty."""
+    for one, other in combinations(runs, 2):
+        if one.asked == other.asked:
+            yield f"{one.name} and {other.name} are the same run"
+
+
+def _too_long(runs: Sequence[Recorded], known: Mapping[str, Any]) -> Iterator[str]:
+    """Runs whose engine cannot have been of the sizes stated."""
+    try:
+        longest = EngineModel(**known, step_ms=1.0).longest_tokens
+    except ValueError as error:
+        yield str(error)
+        return
+    for run in runs:
+        one = max(run.asked, key=lambda one: one.input_tokens + one.output_tokens)
+        if one.input_tokens + one.output_tokens > longest:
+            yield (
+                f"{run.name}: request {one.id} had {one.input_tokens} +"
+                f" {one.output_tokens} tokens, and an engine of the sizes stated"
+                f" takes {longest}"
+            )
+
+
 def _known(
     runs: Sequence[Recorded], base: Profile | None, sizes: Mapping[str, object]
 ) -> dict[str, Any]:
     """What the engine is: as said, else as the runs say, else as the base has it."""
     known: dict[str, Any] = {} if base is None else _sizes(base.engine)
-    faults: list[str] = []
+    faults = unfit(sizes)
     for name in SIZES:
         said = {repr(r.engine[name]): r for r in runs if name in r.engine}
         if name in sizes:
@@ -93,6 +133,10 @@ def _known(
     if faults:
         raise ConfigError("the engine", faults)
     return known
+
+
+def _called(base: Profile) -> str:
+    return f"{base.name} ({base.stamp})" if base.simulated else base.name
 
 
 def _sizes(model: EngineModel) -> dict[str, Any]:
@@ -114,7 +158,7 @@ def _provenance(
     dates = sorted({run.date for run in runs if run.date})
     versions = sorted({run.versions for run in runs if run.versions})
     return Provenance(
-        source=MEASURED,
+        source=SIMULATED if any(run.simulated for run in runs) else MEASURED,
         runs=tuple(run.name for run in runs),
         date=None if not dates else " to ".join(dict.fromkeys((dates[0], dates[-1]))),
         machine=machine,
@@ -128,6 +172,9 @@ def _provenance(
 
 
 def _notes(runs: Sequence[Recorded]) -> Iterator[str]:
+    if simulated := [run.name for run in runs if run.simulated]:
+        names = ", ".join(simulated)
+        yield f"SIMULATED: no hardware gave these times, but simulated engines: {names}"
     for run in runs:
         if not run.timed:
             yield f"{run.name} says when requests began and ended, not when tokens came"

@@ -1,16 +1,13 @@
-"""A run's file as text, and the numbers in it, each fault as one line."""
+"""A run's file as text, and the objects in it, each fault as one line."""
 
 import gzip
 import json
-import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from admitperf.core.errors import LogError
-
-Fields = Mapping[str, Any]
+from admitperf.simulator.fit.vetted import Fields, Vetted, shown
 
 
 def text_of(path: Path) -> str:
@@ -23,7 +20,7 @@ def text_of(path: Path) -> str:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
             raw = gzip.decompress(raw)
-        return raw.decode("utf-8")
+        return raw.decode("utf-8-sig")  # a mark of the order of bytes is no text
     except UnicodeDecodeError:
         raise LogError(f"{path}: is not UTF-8 text") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -42,49 +39,40 @@ def objects(path: Path, text: str) -> Iterator[tuple[int, Fields]]:
         if not line.strip("\0 \t\r"):
             continue
         try:
-            found = json.loads(line)
+            found = parsed(line)
         except ValueError:
             if number == len(lines):  # no newline: its writer was cut off
                 return
-            raise LogError(f"{path}:{number}: is no JSON") from None
+            raise LogError(f"{place(path, number)}: is no JSON") from None
         if not isinstance(found, dict):
-            raise LogError(f"{path}:{number}: is no JSON object")
+            raise LogError(f"{place(path, number)}: is no JSON object")
         yield number, found
 
 
-def number(fields: Fields, name: str, where: str) -> float:
-    """A finite number of at least 0.
+def parsed(text: str) -> object:
+    """The JSON of a text.
 
     Raises:
-        LogError: it is absent, or something else.
+        ValueError: it is none; also when it is nested too deeply, or has a number of
+            thousands of digits.
     """
-    value = maybe(fields, name)
-    if value is None:
-        raise LogError(f"{where}: {name} {fields.get(name)!r} is no number from 0 up")
-    return value
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
 
 
-def whole(fields: Fields, name: str, where: str) -> int:
-    """A whole number of at least 0.
+def place(path: Path, number: int) -> str:
+    """A file and a line in it, for a message."""
+    return f"{path}, line {number}"
+
+
+def once(seen: dict[str, str], name: str, told: Vetted, field: str = "id") -> None:
+    """Takes note of the id of a request, and of where it stands.
 
     Raises:
-        LogError: it is absent, or something else.
+        LogError: another one has it.
     """
-    value = number(fields, name, where)
-    if value != int(value):
-        raise LogError(f"{where}: {name} {value!r} is no whole number")
-    return int(value)
-
-
-def maybe(fields: Fields, name: str) -> float | None:
-    """A finite number of at least 0; None for anything else."""
-    value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if 0 <= value < math.inf else None
-
-
-def count(fields: Fields, name: str) -> int | None:
-    """A whole number of at least 0; None for anything else."""
-    value = maybe(fields, name)
-    return None if value is None or value != int(value) else int(value)
+    if name in seen:
+        told.refuse(field, f"{shown(name)} is on another line too: {seen[name]}")
+    seen[name] = told.where

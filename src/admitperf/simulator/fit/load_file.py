@@ -6,14 +6,24 @@ each of its tokens. All times are seconds from the start.
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from admitperf.core.errors import LogError
-from admitperf.simulator.fit.lines import Fields, count, maybe, number, whole
+from admitperf.simulator.fit.lines import once, place
 from admitperf.simulator.fit.recorded import Asked, Foreign, Recorded, Sight
+from admitperf.simulator.fit.vetted import (
+    MOST_AT_ONCE,
+    MOST_COUNT,
+    MOST_S,
+    MOST_TOKENS,
+    MOST_WALL_S,
+    Fields,
+    Vetted,
+    gauge,
+)
 
 _OK = 200
 _LLAMA_BLOCK = 16
@@ -33,32 +43,46 @@ def recorded(path: Path, lines: Sequence[tuple[int, Fields]]) -> Recorded:
     Raises:
         LogError: a line lacks something, or no request was answered.
     """
-    meta = next((f for _, f in lines if f.get("type") == "meta"), {})
-    left, asked = Counter[str](), list[Asked]()
-    for at, fields in lines:
-        if fields.get("type") == "req":
-            why = _unusable(fields)
-            if why is not None:
-                left[why] += 1
-                continue
-            asked.append(_asked(fields, f"{path}:{at}"))
+    told = [Vetted(fields, place(path, at)) for at, fields in lines]
+    meta = next(_of(told, "meta"), Vetted({}, str(path)))
+    left, asked, seen = Counter[str](), list[Asked](), dict[str, str]()
+    for one in _of(told, "req"):
+        if (why := _unusable(one.fields)) is not None:
+            left[why] += 1
+        else:
+            asked.append(_asked(one))
+            once(seen, asked[-1].id, one)
     if not asked:
         raise LogError(f"{path}: holds no request that was answered")
-    args = _object(meta, "args")
+    args, scrapes = meta.inner("args"), list(_of(told, "scrape"))
+    note = meta.inner("meta")
+    sights = [_sight(one) for one in scrapes if one.fields.get("m") is not None]
     return Recorded(
         name=path.name.removesuffix(".gz").removesuffix(".jsonl"),
         kind="load",
         asked=tuple(chained(sorted(asked, key=lambda one: one.sent_s))),
-        sights=tuple(_sight(f) for _, f in lines if _shows(f)),
-        clients=count(args, "closed") or None,
-        rate_per_s=maybe(args, "rate") or None,
-        engine=engine_facts(_object(meta, "meta")),
-        versions=_versions(_object(meta, "meta")),
-        date=_date(maybe(meta, "t0_wall")),
-        foreign=tuple(_foreign([fields for _, fields in lines])),
-        shows_steps=args.get("api") != "llamacpp",
+        sights=tuple(sorted(sights, key=lambda sight: sight.at_s)),
+        clients=args.count("closed", MOST_COUNT) or None,
+        rate_per_s=_rate(args),
+        engine=engine_facts(note),
+        versions=versions(note, "engine", "model"),
+        date=_date(meta.maybe("t0_wall", MOST_WALL_S)),
+        foreign=tuple(_foreign(scrapes)),
+        shows_steps=args.fields.get("api") != "llamacpp",
         left_out=left,
     )
+
+
+def _of(told: Iterable[Vetted], kind: str) -> Iterator[Vetted]:
+    return (one for one in told if one.fields.get("type") == kind)
+
+
+def _rate(args: Vetted) -> float | None:
+    """Requests a second; None = not stated, or a closed loop's 0."""
+    rate_per_s = args.maybe("rate", MOST_COUNT)
+    if not rate_per_s:
+        return None
+    return args.number("rate", MOST_COUNT, 1 / MOST_S)
 
 
 def chained(asked: Iterable[Asked]) -> Iterator[Asked]:
@@ -79,48 +103,55 @@ def chained(asked: Iterable[Asked]) -> Iterator[Asked]:
             yield replace(one, after=before.id, think_s=one.sent_s - end_s)
 
 
-def engine_facts(meta: Mapping[str, Any]) -> dict[str, object]:
-    """What a run's note says of its engine, as fields of an `EngineModel`."""
+def engine_facts(meta: Vetted) -> dict[str, object]:
+    """What a run's note says of its engine, as fields of an `EngineModel`.
+
+    Raises:
+        LogError: a number that no engine can have.
+    """
     facts: dict[str, object] = {}
     for name in ("max_num_seqs", "block_size", "max_model_len", *_LIMITS):
-        if (value := count(meta, name)) is not None:
+        if (value := meta.count(name, MOST_COUNT, 1)) is not None:
             facts[name] = value
-    if (blocks := count(meta, "num_blocks")) is not None:
+    if (blocks := meta.count("num_blocks", MOST_COUNT, 2)) is not None:
         facts["kv_blocks"] = blocks - 1  # vLLM keeps one block for itself
     for name in ("prefix_caching", "chunked_prefill"):
-        if isinstance(meta.get(name), bool):
-            facts[name] = meta[name]
-    if meta.get("scheduling") in ("fcfs", "priority"):
-        facts["scheduling"] = meta["scheduling"]
+        if isinstance(meta.fields.get(name), bool):
+            facts[name] = meta.fields[name]
+    if meta.fields.get("scheduling") in ("fcfs", "priority"):
+        facts["scheduling"] = meta.fields["scheduling"]
     return facts | _llama_facts(meta)
 
 
 _LIMITS = ("max_num_batched_tokens", "max_num_queued_reqs", "max_num_queued_tokens")
 
 
-def _llama_facts(meta: Mapping[str, Any]) -> dict[str, object]:
-    slots, cells = count(meta, "slots"), count(meta, "ctx_per_slot")
+def _llama_facts(meta: Vetted) -> dict[str, object]:
+    slots = meta.count("slots", MOST_COUNT)
+    cells = meta.count("ctx_per_slot", MOST_COUNT)
     if slots and not cells:
-        cells = (count(meta, "ctx") or 0) // slots  # it is split evenly
+        cells = (meta.count("ctx", MOST_COUNT) or 0) // slots  # it is split evenly
     if not slots or not cells:
         return {}
+    if slots * cells < _LLAMA_BLOCK:
+        meta.refuse("ctx_per_slot", f"{slots} slots of {cells} tokens hold nothing")
     return {
         "max_num_seqs": slots,
         "block_size": _LLAMA_BLOCK,
         "kv_blocks": slots * cells // _LLAMA_BLOCK,
         "max_model_len": cells,
-        "prefix_caching": bool(meta.get("cache_prompt", False)),
+        "prefix_caching": bool(meta.fields.get("cache_prompt", False)),
     }
 
 
-def _object(fields: Fields, name: str) -> Fields:
-    value = fields.get(name)
-    return value if isinstance(value, dict) else {}
+def versions(told: Vetted, *names: str) -> str | None:
+    """The engine and the model, in words; None = not stated.
 
-
-def _versions(meta: Mapping[str, Any]) -> str | None:
-    said = [str(meta[name]) for name in ("engine", "model") if name in meta]
-    return ", ".join(said) or None
+    Raises:
+        LogError: they are no texts.
+    """
+    said = [told.text(name) for name in names if told.fields.get(name)]
+    return ", ".join(word for word in said if word) or None
 
 
 def _date(wall_s: float | None) -> str | None:
@@ -138,52 +169,73 @@ def _unusable(fields: Fields) -> str | None:
     return None if fields.get("chunks") else "no token came"
 
 
-def _asked(fields: Fields, where: str) -> Asked:
-    sent_s = number(fields, "sent", where)
-    chunks = _chunks(fields, sent_s, where)
-    end_s = maybe(fields, "fin")
-    usage = _object(fields, "usage")
+def _asked(told: Vetted) -> Asked:
+    sent_s = told.number("sent", MOST_S)
+    chunks = _chunks(told, sent_s)
+    tokens, last_s = sum(n for _, n in chunks), chunks[-1][0]
+    end_s = told.maybe("fin", 2 * MOST_S)
+    took_s = (last_s if end_s is None else end_s) - sent_s
+    told.end_ms("fin", took_s * 1e3, (last_s - sent_s) * 1e3)
+    prompt = told.whole("plen", MOST_TOKENS, 1)
     return Asked(
-        id=str(fields.get("id")),
+        id=told.text("id") or told.refuse("id", "is missing"),
         sent_s=sent_s,
-        input_tokens=whole(fields, "plen", where),
-        output_tokens=sum(n for _, n in chunks),
-        max_output_tokens=count(fields, "max_tokens") or sum(n for _, n in chunks),
+        input_tokens=prompt,
+        output_tokens=tokens,
+        max_output_tokens=told.count("max_tokens", MOST_TOKENS, 1) or tokens,
         ttft_ms=(chunks[0][0] - sent_s) * 1e3,
-        e2e_ms=((end_s or chunks[-1][0]) - sent_s) * 1e3,
+        e2e_ms=took_s * 1e3,
         chunks=chunks,
-        cached_tokens=count(fields, "cached_tokens") or count(usage, "cached_tokens"),
-        prefix=_prefix(fields, where),
-        session=None if fields.get("session") is None else str(fields["session"]),
-        priority=int(fields.get("priority") or 0),
+        cached_tokens=_cached(told, prompt),
+        prefix=_prefix(told, prompt),
+        session=told.text("session"),
+        priority=told.count("priority", MOST_COUNT, -MOST_COUNT) or 0,
     )
 
 
-def _chunks(fields: Fields, sent_s: float, where: str) -> tuple[tuple[float, int], ...]:
-    try:
-        return tuple((sent_s + float(t), int(n)) for t, n in fields["chunks"])
-    except (TypeError, ValueError):
-        raise LogError(f"{where}: chunks are no pairs of seconds and tokens") from None
+def _cached(told: Vetted, prompt: int) -> int | None:
+    """Of the prompt, found in the cache; None = not known."""
+    found = told.count("cached_tokens", prompt)
+    return found or told.inner("usage").count("cached_tokens", prompt)
 
 
-def _prefix(fields: Fields, where: str) -> tuple[tuple[str, int], ...]:
-    try:
-        return tuple((str(name), int(n)) for name, n in fields.get("prefix") or ())
-    except (TypeError, ValueError):
-        raise LogError(f"{where}: prefix is no pairs of a name and tokens") from None
+def _chunks(told: Vetted, sent_s: float) -> tuple[tuple[float, int], ...]:
+    """When tokens came, from the start of the run, with how many."""
+    chunks = [
+        (
+            told.value(t, "chunks", MOST_S),
+            told.whole_value(n, "chunks", MOST_AT_ONCE, 1),
+        )
+        for t, n in told.pairs("chunks", "seconds and tokens")
+    ]
+    for before, after in pairwise(chunks):
+        if after[0] < before[0]:
+            told.refuse("chunks", f"{after[0]:g} s comes after {before[0]:g} s")
+    return tuple((sent_s + t, n) for t, n in chunks)
 
 
-def _shows(fields: Fields) -> bool:
-    return fields.get("type") == "scrape" and isinstance(fields.get("m"), dict)
+def _prefix(told: Vetted, prompt: int) -> tuple[tuple[str, int], ...]:
+    """The prompt's leading tokens by chain; no more than it has."""
+    pairs = told.pairs("prefix", "a name and tokens")
+    prefix = tuple(
+        (told.text_value(name, "prefix"), told.whole_value(n, "prefix", prompt))
+        for name, n in pairs
+    )
+    if (tokens := sum(n for _, n in prefix)) > prompt:
+        told.refuse("prefix", f"{tokens} tokens are more than the prompt's {prompt}")
+    return prefix
 
 
-def _sight(fields: Fields) -> Sight:
-    page = _object(fields, "m")
+def _sight(told: Vetted) -> Sight:
+    page = told.inner("m")
+    shows = Vetted({key: gauge(page.fields, key) for key in page.fields}, told.where)
     seen = {
-        name: next((v for key in keys if (v := maybe(page, key)) is not None), None)
+        name: next(
+            (v for key in keys if (v := shows.maybe(key, MOST_COUNT)) is not None), None
+        )
         for name, keys in _SEEN.items()
     }
-    return Sight(at_s=maybe(fields, "t") or 0.0, **seen)
+    return Sight(at_s=told.number("t", MOST_S), **seen)
 
 
 STRETCH_S = 1.0
@@ -191,17 +243,19 @@ STRETCH_S = 1.0
 
 _JIFFIES_PER_S = 100.0
 
+_MOST_JIFFIES = 1e15
+"""Since a machine's start: more than any has. Plain choice."""
 
-def _foreign(lines: Sequence[Fields]) -> Iterator[Foreign]:
+
+def _foreign(scrapes: Sequence[Vetted]) -> Iterator[Foreign]:
     """What is busy in the machine, less the engine and the load generator."""
     since: tuple[float, float] | None = None
-    for fields in lines:
-        cpu, at_s = fields.get("cpu"), maybe(fields, "t")
-        if fields.get("type") != "scrape" or not isinstance(cpu, dict) or at_s is None:
-            continue
-        parts = [maybe(cpu, name) for name in ("busy", "eng", "me")]
+    for told in scrapes:
+        cpu = told.inner("cpu")
+        parts = [cpu.maybe(name, _MOST_JIFFIES) for name in ("busy", "eng", "me")]
         if None in parts or not parts[1]:
             continue
+        at_s = told.number("t", MOST_S)
         others_s = (
             (parts[0] or 0) - (parts[1] or 0) - (parts[2] or 0)
         ) / _JIFFIES_PER_S

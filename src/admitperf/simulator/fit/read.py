@@ -1,12 +1,14 @@
 """Reads a recorded run, whatever wrote it."""
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 from admitperf.core.errors import LogError
 from admitperf.simulator.fit import bench_file, load_file, log_file
-from admitperf.simulator.fit.lines import Fields, objects, text_of
+from admitperf.simulator.fit.lines import objects, parsed, text_of
+from admitperf.simulator.fit.marks import simulated
 from admitperf.simulator.fit.recorded import Recorded
+from admitperf.simulator.fit.vetted import Fields
 
 _WHAT = (
     "neither a load run (lines with type), nor a decision log (lines with k), nor what"
@@ -24,24 +26,25 @@ def read(path: str | Path) -> Recorded:
     text = text_of(place)
     if (whole := _whole(text)) is not None:
         if "input_lens" in whole or "request_throughput" in whole:
-            return bench_file.recorded(place, whole)
+            made = bench_file.recorded(place, whole)
+            return replace(made, simulated=simulated([whole]))
         if "type" not in whole and "k" not in whole:
             raise LogError(f"{place}: is {_WHAT}")
     lines = list(objects(place, text))
     if not lines:
         raise LogError(f"{place}: is empty")
     first = lines[0][1]
-    if "k" in first:
-        return log_file.recorded(place, lines)
-    if "type" in first:
-        return load_file.recorded(place, lines)
-    raise LogError(f"{place}: is {_WHAT}")
+    if "k" not in first and "type" not in first:
+        raise LogError(f"{place}: is {_WHAT}")
+    recorded = log_file.recorded if "k" in first else load_file.recorded
+    made = recorded(place, lines)
+    return replace(made, simulated=simulated(fields for _, fields in lines))
 
 
 def _whole(text: str) -> Fields | None:
     """The file as one object; None when it is several lines, or no JSON."""
     try:
-        found = json.loads(text)
+        found = parsed(text)
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

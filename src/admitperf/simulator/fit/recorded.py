@@ -105,6 +105,7 @@ class Recorded:
         shows_steps: whether its page shows how the last step ended, as vLLM's does, or
             the present, as llama.cpp's.
         left_out: requests of the file that cannot be used, and why, with their count.
+        simulated: whether it says that its engine was simulated.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Recorded:
     foreign: tuple[Foreign, ...] = ()
     shows_steps: bool = True
     left_out: Mapping[str, int] = field(default_factory=dict)
+    simulated: bool = False
 
     @property
     def timed(self) -> bool:
