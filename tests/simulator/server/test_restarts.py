@@ -77,6 +77,7 @@ def test_a_port_that_stays_taken_ends_the_server(monkeypatch):
 
         def listening(_host, port):
             """It listens."""
+
             def take():
                 taken.bind(("127.0.0.1", port))
                 taken.listen()
