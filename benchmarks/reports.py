@@ -10,20 +10,19 @@ on a quiet machine; the load beside each row says how quiet it was.
 
 import argparse
 import gzip
-import importlib.metadata
 import json
 import os
-import platform
 import random
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from machine import machine
 
 from admitperf._version import __version__
 
@@ -293,21 +292,6 @@ def measure_all(folder: Path, *, quick: bool, big: bool) -> list[Row]:
     return rows
 
 
-def machine() -> dict[str, object]:
-    """Where this was measured, and with what."""
-    cpuinfo = Path("/proc/cpuinfo")
-    names = cpuinfo.read_text().split("\n") if cpuinfo.exists() else []
-    cpu = next((n.partition(": ")[2] for n in names if n.startswith("model name")), "?")
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "duckdb": importlib.metadata.version("duckdb"),
-        "admitperf": __version__,
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
 def table(rows: list[Row]) -> str:
     """The rows as text."""
     head = f"{'log':<24}{'lines':>11}{'MB':>8}{'s (target)':>14}{'CPU s':>8}"
@@ -334,9 +318,9 @@ def main() -> None:
         rows = measure_all(Path(folder), quick=chosen.quick, big=chosen.big)
     if chosen.json:
         told = [{**asdict(row), "missed": row.missed} for row in rows]
-        print(json.dumps({"machine": machine(), "rows": told}, indent=1))
+        print(json.dumps({"machine": machine("duckdb"), "rows": told}, indent=1))
         return
-    print("; ".join(f"{key} {value}" for key, value in machine().items()))
+    print("; ".join(f"{key} {value}" for key, value in machine("duckdb").items()))
     print("`admitperf report --json LOG` as a process; median of 5 runs, largest peak")
     print(table(rows))
 

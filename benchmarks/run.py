@@ -14,7 +14,6 @@ import argparse
 import gc
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -27,7 +26,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from admitperf import Policy, Reading, __version__
+from machine import machine
+
+from admitperf import Policy, Reading
 from admitperf.core.decision import Decision
 from admitperf.core.series import Series
 from admitperf.core.signals import ENGINE, KV_PRESSURE, QUEUE_DEPTH
@@ -409,20 +410,6 @@ def measure_all(*, quick: bool) -> list[Row]:
             lambda: import_ms(3 if quick else 15),
         ),
     ]
-
-
-def machine() -> dict[str, object]:
-    """Where this was measured."""
-    cpuinfo = Path("/proc/cpuinfo")
-    names = cpuinfo.read_text().split("\n") if cpuinfo.exists() else []
-    cpu = next((n.partition(": ")[2] for n in names if n.startswith("model name")), "?")
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "admitperf": __version__,
-        "date": time.strftime("%Y-%m-%d"),
-    }
 
 
 def table(rows: list[Row]) -> str:

@@ -18,7 +18,6 @@ import argparse
 import json
 import math
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -30,7 +29,8 @@ from dataclasses import asdict, dataclass
 from itertools import repeat
 from pathlib import Path
 
-from admitperf import __version__
+from machine import machine
+
 from admitperf.bench.offered import AGENTS, offered
 from admitperf.core.notice import hushed
 from admitperf.policies import load
@@ -291,20 +291,6 @@ def exponent(rows: Sequence[Row]) -> float:
 
 
 # ------------------------------------------------------------------------ output
-
-
-def machine() -> dict[str, object]:
-    """Where this was measured."""
-    cpuinfo = Path("/proc/cpuinfo")
-    names = cpuinfo.read_text().split("\n") if cpuinfo.exists() else []
-    cpu = next((n.partition(": ")[2] for n in names if n.startswith("model name")), "?")
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "admitperf": __version__,
-        "date": time.strftime("%Y-%m-%d"),
-    }
 
 
 HEAD = (

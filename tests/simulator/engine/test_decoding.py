@@ -36,7 +36,8 @@ def test_a_block_is_taken_when_the_last_is_full():
     """20 tokens are two full blocks: the next token needs a third; 19 have room."""
     made, (full, _) = decoding(20, 19, step=3)
     assert [made.blocks(step) for step in (3, 4, 5)] == [1, 1, 0]
-    assert [made.takes_block(full, step) for step in (3, 4, 13)] == [True, False, True]
+    made.remove(full)
+    assert [made.blocks(step) for step in (3, 4, 5)] == [0, 1, 0]
 
 
 PROMPTS = st.lists(st.integers(1, 60), min_size=1, max_size=8)
@@ -48,7 +49,7 @@ def test_blocks_of_many_steps_are_the_sum_of_each(prompts, begun, steps, size):
     """As if every request were asked before every step."""
     made, jobs = decoding(*prompts, step=begun, size=size)
     each = [
-        sum(made.takes_block(one, step) for one in jobs)
+        sum(one.stored_after(step) % size == 0 for one in jobs)
         for step in range(begun, begun + steps)
     ]
     stored = [sum(-(-(known + n) // size) for known in prompts) for n in (0, steps)]

@@ -65,10 +65,6 @@ class Decoding:
         """Blocks the step after so many steps takes for them."""
         return self._phases[-step % self._size]
 
-    def takes_block(self, job: Job, step: int) -> bool:
-        """Whether the step after so many steps takes one for this one."""
-        return ((job.base or 0) + step) % self._size == 0
-
     def blocks_between(self, step: int, until: int) -> int:
         """Blocks that the steps after `step` steps up to `until` take together."""
         size, phases = self._size, self._phases
