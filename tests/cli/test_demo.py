@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import is_plain
 
-from admitperf.bench.demo import POLICIES
+from admitperf.bench.demo.demo import POLICIES
 from admitperf.cli import main
 
 

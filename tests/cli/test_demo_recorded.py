@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from tests.cli.conftest import is_plain
 
-from admitperf.bench.recording import Recording
+from admitperf.bench.demo.recording import Recording
 from admitperf.cli import main
 
 NAMES = ["kv_threshold", "queue_depth", "no_admission"]

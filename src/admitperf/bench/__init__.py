@@ -1,1 +1,1 @@
-"""Drives policies and measures them. So far: the demo, over a recorded run."""
+"""Drives policies and measures them: the benchmark, the demo, and `sim run`."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from admitperf._version import __version__
-from admitperf.bench.demo import WALL_S
+from admitperf.bench.demo.demo import WALL_S
 from admitperf.bench.offered import (
     CAPACITY_SEED,
     MOST_REQUESTS,

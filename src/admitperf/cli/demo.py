@@ -103,7 +103,7 @@ def _refuse_mixed(*, recorded: bool) -> None:
 
 
 def _simulated(options: _Options) -> None:
-    from admitperf.bench.demo import EXPERIMENT, FOLDER, run_demo
+    from admitperf.bench.demo.demo import EXPERIMENT, FOLDER, run_demo
     from admitperf.cli.compare import command as compare
 
     folder = options["folder"] or FOLDER
@@ -125,7 +125,7 @@ def _progress(what: str, done: int, of: int) -> None:
 
 
 def _recorded(options: _Options) -> None:
-    from admitperf.bench.recorded import FOLDER, POLICIES, run_recorded
+    from admitperf.bench.demo.recorded import FOLDER, POLICIES, run_recorded
     from admitperf.reports.pages import render
     from admitperf.reports.pages.document import document
 

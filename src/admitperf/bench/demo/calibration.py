@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Self
 
-from admitperf.bench import scene
+from admitperf.bench.demo import scene
 from admitperf.simulator import End, closed_loop, serve
 
 TTFT_FACTOR = 5.0

@@ -6,7 +6,7 @@ each end when it happened. Nothing it says changes what happened.
 
 from collections.abc import Iterator
 
-from admitperf.bench.recording import Call, Recording
+from admitperf.bench.demo.recording import Call, Recording
 from admitperf.core.policy import Policy
 from admitperf.core.reading import Reading
 from admitperf.testing import FakeClock

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from admitperf.bench.demo.recording import Recording
+from admitperf.bench.demo.replay import Replay
 from admitperf.bench.place import name_run, refuse_file, refuse_other, telling
-from admitperf.bench.recording import Recording
-from admitperf.bench.replay import Replay
 from admitperf.policies import load
 from admitperf.reports.report import Report, RunReport, report
 from admitperf.reports.runs.finding import gate_text

@@ -3,8 +3,8 @@
 import pytest
 
 from admitperf import Policy
-from admitperf.bench.recording import Call, Recording, Scrape
-from admitperf.bench.replay import Replay
+from admitperf.bench.demo.recording import Call, Recording, Scrape
+from admitperf.bench.demo.replay import Replay
 from admitperf.core.signals import KV_PRESSURE
 from admitperf.testing import FakeClock, MemoryLog
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from admitperf._version import __version__
-from admitperf.bench import scene
-from admitperf.bench.calibration import (
+from admitperf.bench.demo import scene
+from admitperf.bench.demo.calibration import (
     CLIENTS,
     SLO_FROM,
     TTFT_FACTOR,
     UNLOADED,
     Calibration,
 )
-from admitperf.bench.calm import Calm
+from admitperf.bench.demo.calm import Calm
 from admitperf.bench.place import clear, name_run
 from admitperf.policies import load
 from admitperf.reports.wording import number, share

@@ -2,9 +2,9 @@
 
 import pytest
 
-from admitperf.bench import scene
-from admitperf.bench.calibration import CLIENTS, Calibration
-from admitperf.bench.calm import Calm
+from admitperf.bench.demo import scene
+from admitperf.bench.demo.calibration import CLIENTS, Calibration
+from admitperf.bench.demo.calm import Calm
 from admitperf.simulator import End, serve
 
 CHUNK = scene.ENGINE.max_num_batched_tokens

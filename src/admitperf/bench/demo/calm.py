@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
-from admitperf.bench import scene
-from admitperf.bench.calibration import Calibration
+from admitperf.bench.demo import scene
+from admitperf.bench.demo.calibration import Calibration
 from admitperf.core.policy import Policy
 from admitperf.core.signals import KV_PRESSURE
 from admitperf.policies import load

@@ -3,7 +3,7 @@
 import pytest
 from tests.simulator.small import events
 
-from admitperf.bench import scene
+from admitperf.bench.demo import scene
 from admitperf.simulator import End
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from admitperf.bench.demo import POLICIES, run_demo
+from admitperf.bench.demo.demo import POLICIES, run_demo
 from admitperf.bench.place import DemoError
 
 
@@ -68,7 +68,7 @@ def test_a_log_of_an_experiment_that_is_called_demo_too_is_kept(tmp_path):
 def test_the_same_seed_is_the_same_logs_in_any_process(tmp_path):
     """I5: under two hash seeds, to the byte; another seed is another traffic."""
     program = (
-        "import sys; from pathlib import Path; from admitperf.bench.demo import *;"
+        "import sys; from pathlib import Path; from admitperf.bench.demo.demo import *;"
         "run_demo(Path(sys.argv[1]), 1, int(sys.argv[2]), print)"
     )
     made = []

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from admitperf.bench.recording import DEMO, Recording
+from admitperf.bench.demo.recording import DEMO, Recording
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""The demo: three policies before a simulated engine, or before a recorded run."""
