@@ -15,7 +15,8 @@ from admitperf.core.found import Found
 
 Labels = dict[str, str]
 Where = tuple[tuple[str, tuple[str, ...]], ...]
-_Entry = tuple[str, Labels, str]
+Identity = tuple[tuple[str, str], ...]
+_Entry = tuple[str, Labels, str, Identity]
 
 REPEAT_LABELS = frozenset({"tp_rank", "pp_rank", "moe_ep_rank", "pid"})
 """Labels whose series show one quantity several times: the largest counts.
@@ -128,7 +129,14 @@ class Series:
         Looked up as given, with and without `_total`, then the same without the
         engine's prefix. The same labels twice count once: the last one wins.
         """
-        return [(labels, value) for labels, _, value in self._read(name)]
+        return [(labels, value) for labels, _, value in self._read(name).values()]
+
+    def identified(self, name: str) -> list[tuple[Identity, Labels, float]]:
+        """The same, each with its labels in order, by which it is known again."""
+        return [
+            (identity, labels, value)
+            for identity, (labels, _, value) in self._read(name).items()
+        ]
 
     def combine(  # noqa: PLR0913  the choices of a source, by keyword
         self,
@@ -160,7 +168,7 @@ class Series:
         parts: dict[str, float] = {}
         skipped: list[str] = []
         seen = False
-        for labels, part, value in read:
+        for labels, part, value in read.values():
             if any(label in labels for label in unless):
                 return None
             if not all(labels.get(key, ok[0]) in ok for key, ok in where):
@@ -178,16 +186,12 @@ class Series:
             return Found(None, {}, (*skipped, f"{name} = {total:g}"))
         return Found(total, parts if len(parts) > 1 else {}, tuple(skipped))
 
-    def _read(self, name: str) -> list[tuple[Labels, str, float]]:
-        entries = self._entries(name)
-        if not entries:
-            return []
-        read: dict[str, tuple[Labels, str, float]] = {}
-        for key, labels, part in entries:
-            value = _number(self.raw.get(key))
-            if value is not None:
-                read[_identity(labels)] = (labels, part, value)
-        return list(read.values())
+    def _read(self, name: str) -> dict[Identity, tuple[Labels, str, float]]:
+        return {
+            identity: (labels, part, value)
+            for key, labels, part, identity in self._entries(name)
+            if (value := _number(self.raw.get(key))) is not None
+        }
 
     def _entries(self, name: str) -> list[_Entry]:
         found = self._index.found
@@ -235,10 +239,6 @@ def _number(value: object) -> float | None:
         return float(value)  # type: ignore[arg-type]
     except Exception:  # noqa: BLE001  what cannot be a float is no number
         return None
-
-
-def _identity(labels: Labels) -> str:
-    return repr(sorted(labels.items()) if len(labels) > 1 else labels)
 
 
 _plans: "dict[tuple[str, ...], _Index]" = {}
@@ -302,6 +302,11 @@ def _name_parts(pairs: list[tuple[str, str]]) -> list[_Entry]:
         if len({labels.get(name) for labels in split}) > 1
     )
     return [
-        (key, labels, ",".join(f"{n}={own[n]}" for n in telling if n in own))
+        (
+            key,
+            labels,
+            ",".join(f"{n}={own[n]}" for n in telling if n in own),
+            tuple(sorted(labels.items())),
+        )
         for (key, labels), own in zip(parsed, split, strict=True)
     ]

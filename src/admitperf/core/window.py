@@ -6,9 +6,7 @@ Per series, never on a sum: a restarted rank makes the sum fall while the others
 import re
 from collections.abc import Collection
 
-from admitperf.core.series import REPLICA_LABEL, Labels, Series, Where
-
-SeriesKey = tuple[tuple[str, str], ...]
+from admitperf.core.series import REPLICA_LABEL, Identity, Labels, Series, Where
 
 _PART = re.compile(r"_(total|bucket|count|sum)$")
 """What a counter's or histogram's series add to the name its `_created` has."""
@@ -25,15 +23,15 @@ class _Step:
         self.before = before
         self.after = after
         self.seconds = seconds
-        self.known: dict[tuple[str, Where], dict[SeriesKey, float]] = {}
+        self.known: dict[tuple[str, Where], dict[Identity, float]] = {}
 
-    def increase(self, name: str, where: Where) -> dict[SeriesKey, float]:
+    def increase(self, name: str, where: Where) -> dict[Identity, float]:
         known = self.known.get((name, where))
         if known is None:
             known = self.known[name, where] = self._measure(name, where)
         return known
 
-    def _measure(self, name: str, where: Where) -> dict[SeriesKey, float]:
+    def _measure(self, name: str, where: Where) -> dict[Identity, float]:
         old = _counters(self.before, name, where)
         if not old:
             return {}
@@ -45,7 +43,7 @@ class _Step:
             if key in old
         }
 
-    def _restarted(self, name: str, keys: Collection[SeriesKey]) -> set[SeriesKey]:
+    def _restarted(self, name: str, keys: Collection[Identity]) -> set[Identity]:
         start = [
             _by_replica(_counters(page, _RESTART_MARKER, ()))
             for page in (self.before, self.after)
@@ -90,7 +88,7 @@ class Window:
         """Its length in seconds; 0.0 when there was only one page."""
         return sum(step.seconds for step in self.steps)
 
-    def increase(self, name: str, where: Where = ()) -> dict[SeriesKey, float] | None:
+    def increase(self, name: str, where: Where = ()) -> dict[Identity, float] | None:
         """How much each series of a counter rose over the window.
 
         A value that fell, or whose restart marker (`<name>_created`,
@@ -100,7 +98,7 @@ class Window:
         Returns:
             None when it is not known: one page only, or no series common to two pages.
         """
-        total: dict[SeriesKey, float] = {}
+        total: dict[Identity, float] = {}
         for step in self.steps:
             for key, rise in step.increase(name, where).items():
                 total[key] = total.get(key, 0.0) + rise
@@ -110,10 +108,10 @@ class Window:
 Window.EMPTY = Window()
 
 
-def _counters(page: Series, name: str, where: Where) -> dict[SeriesKey, float]:
+def _counters(page: Series, name: str, where: Where) -> dict[Identity, float]:
     return {
-        tuple(sorted(labels.items())): value
-        for labels, value in page.samples(name)
+        identity: value
+        for identity, labels, value in page.identified(name)
         if value >= 0 and value != float("inf") and _allowed(labels, where)
     }
 
@@ -123,14 +121,14 @@ def _allowed(labels: Labels, where: Where) -> bool:
 
 
 def _by_replica(
-    markers: dict[SeriesKey, float],
-) -> dict[str | None, dict[SeriesKey, float]]:
+    markers: dict[Identity, float],
+) -> dict[str | None, dict[Identity, float]]:
     """Restart markers by the endpoint they belong to; None = to the whole page."""
-    found: dict[str | None, dict[SeriesKey, float]] = {}
+    found: dict[str | None, dict[Identity, float]] = {}
     for key, value in markers.items():
         found.setdefault(_replica(key), {})[key] = value
     return found
 
 
-def _replica(key: SeriesKey) -> str | None:
+def _replica(key: Identity) -> str | None:
     return next((value for name, value in key if name == REPLICA_LABEL), None)

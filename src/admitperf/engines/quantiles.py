@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from admitperf.core.series import Series
-from admitperf.core.window import SeriesKey, Window
+from admitperf.core.series import Identity, Series
+from admitperf.core.window import Window
 from admitperf.engines.engine import Counter
 
 
@@ -58,13 +58,11 @@ def rises(histogram: Counter, page: Series, window: Window) -> dict[float, float
     return summed
 
 
-def _by_labels(page: Series, name: str) -> dict[SeriesKey, float]:
-    return {
-        tuple(sorted(labels.items())): value for labels, value in page.samples(name)
-    }
+def _by_labels(page: Series, name: str) -> dict[Identity, float]:
+    return {identity: value for identity, _, value in page.identified(name)}
 
 
-def _bound(key: SeriesKey) -> float | None:
+def _bound(key: Identity) -> float | None:
     try:
         bound = float(dict(key)["le"])
     except (KeyError, ValueError):
