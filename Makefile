@@ -8,7 +8,8 @@ PYTEST := $(RUN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types docs bench golden ci test-engines test-vllm
+.PHONY: help setup demo test lint types docs bench bench-demo bench-sessions golden ci \
+  test-engines test-ray test-vllm bench-vllm
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
@@ -33,7 +34,7 @@ demo: $(VENV)/.package ## three policies in front of a simulated engine, with a 
 	@$(BIN)/admitperf demo
 
 test: $(VENV)/.tools ## the fast tests
-	@$(PYTEST) -m "not real_engine and not real_vllm"
+	@$(PYTEST) -m "not real_engine and not real_vllm and not ray"
 
 lint: $(VENV)/.tools ## ruff, import rings, docstrings, spelling
 	@$(BIN)/ruff check .
@@ -52,26 +53,42 @@ bench: $(VENV)/.tools ## the speed tables, and the proof of the statistics
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/reports.py
 	@$(BIN)/python benchmarks/method.py
+	@$(BIN)/python benchmarks/method_engine.py
 	@$(BIN)/python benchmarks/simulator.py
 	@$(BIN)/python benchmarks/serve.py
 	@$(BIN)/python benchmarks/reality.py
 
+bench-demo: $(VENV)/.tools ## six policies, five loads, eight blocks: under 3 minutes
+	@$(BIN)/python benchmarks/bench_page.py
+
+bench-sessions: $(VENV)/.tools ## the same of long agent sessions: an hour
+	@$(BIN)/python benchmarks/bench_page.py --preset sessions
+
 golden: $(VENV)/.tools ## rewrite the golden files, then look at the diff
-	@$(PYTEST) -m "not real_engine and not real_vllm" --update
+	@$(PYTEST) -m "not real_engine and not real_vllm and not ray" --update
 
 test-engines: $(VENV)/.tools ## start a real llama.cpp server and test against it
 	@PYTHON=$(RUN)/python sh infra/llamacpp/build.sh
 	@$(PYTEST) -m real_engine
+
+test-ray: $(VENV)/.tools ## install Ray (200 MB) and test the executor that uses it
+	@$(BIN)/python -m pip install --quiet --group ray
+	@$(PYTEST) -m ray
 
 test-vllm: $(VENV)/.tools ## install a real vLLM for the CPU (2.5 GB) and test against it
 	@sh infra/vllm/build.sh
 	@ADMITPERF_VLLM_VENV=$(abspath .cache/vllm/venv) ADMITPERF_VLLM_MODEL=$(abspath .cache/vllm/tiny) \
 	  $(PYTEST) -m real_vllm
 
+bench-vllm: $(VENV)/.tools ## install that vLLM, benchmark four arms on it, write docs/results
+	@sh infra/vllm/build.sh
+	@$(BIN)/python benchmarks/bench_vllm.py
+
 # In this order: the cheap checks first, pytest's closing summary last.
 ci: lint types docs demo test-engines ## what CI runs
 	@$(BIN)/python benchmarks/run.py --quick
 	@$(BIN)/python benchmarks/reports.py --quick
 	@$(BIN)/python benchmarks/method.py --quick
+	@$(BIN)/python benchmarks/method_engine.py --quick
 	@$(BIN)/python benchmarks/simulator.py --quick
 	@$(MAKE) --no-print-directory test

@@ -31,7 +31,9 @@ from pathlib import Path
 
 from machine import machine
 
-from admitperf.bench.offered import AGENTS, offered
+from admitperf.bench.callers.callers import Callers, planned
+from admitperf.bench.callers.client import client
+from admitperf.bench.workloads import workload
 from admitperf.core.notice import hushed
 from admitperf.policies import load
 from admitperf.simulator import (
@@ -48,7 +50,7 @@ from admitperf.simulator import (
     run,
     together,
 )
-from admitperf.simulator.capacity import of_requests
+from admitperf.simulator.capacity import of_requests, of_sessions
 
 MODEL = EngineModel(
     max_num_seqs=256,
@@ -170,17 +172,20 @@ def agents(lasts_s: float) -> Made:
     shared = os.environ.get("ADMITPERF_SHARED", "")
     found = Path(shared, "traces").glob("weka_cc_sessions.part*.jsonl")
     names = sorted(map(str, found)) if shared else []
-    workload = offered(names or [AGENTS], MODEL, None, 1)
-    capacity = workload.capacity(MODEL, 1)
-    plan = workload.plan(AGENT_LOAD * capacity.sessions_per_s, lasts_s, 1)
-    notes = workload.notes()
+    first, *more = names or ["agents"]
+    offered = workload(first, trace=more).fitting(MODEL.longest_tokens)
+    capacity = of_sessions(MODEL, offered.pool(), 1)
+    begun = offered.begun(AGENT_LOAD * capacity.sessions_per_s, lasts_s, 1)
+    none = client("none")
+    plan = planned(begun, lasts_s, (0.0, lasts_s), none)
+    notes = offered.notes()
     said = "made up; set ADMITPERF_SHARED for the trace"
     if names:
         said = (
             f"token counts / {notes['token_divisor']}, {notes['calls_left_out']} of"
             f" {notes['calls']} calls over {MODEL.longest_tokens} tokens left out"
         )
-    return plan.traffic, lasts_s, said
+    return Callers(plan, none, 1, until_s=lasts_s), lasts_s, said
 
 
 MAKERS: dict[str, Callable[[int], Made]] = {

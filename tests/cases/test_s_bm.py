@@ -83,6 +83,7 @@ def test_s_bm_02_streams_that_fail_are_not_fast(rows, write, run_of):
     ttft = cost["ttft_ms"]
     assert (ttft["n"], ttft["p50"], ttft["p95"]) == (80, 490, 590)
     assert ttft["low"] == 410
+    assert cost["ttft_mean_ms"] == 500
     assert share(cost["goodput"]) == (40, 100)
     assert cost["errors"] == {"InternalServerError": 20}
 
@@ -90,6 +91,7 @@ def test_s_bm_02_streams_that_fail_are_not_fast(rows, write, run_of):
 def test_s_bm_02_failures_are_shown(rows, write, admitperf):
     """Whoever reads the latency reads how many it leaves out."""
     text = flat(admitperf("report", write(requests(rows(), slo={"ttft_ms": 500}))))
+    assert "mean 500 ms, p50 490 ms" in text
     assert "20 of 100" in text
     assert "InternalServerError" in text
 
@@ -107,12 +109,20 @@ def test_s_bm_03_failures_without_times_have_no_latency(rows, write, run_of):
 def test_s_bm_03_failures_without_times_stretch_nothing(rows, write, run_of):
     """A line that is older than its own run line has no time to go by.
 
-    The case counts 10.5 s, up to the end of the last answer. A run here is measured
-    from its first arrival to its last, 9.5 s.
+    Arrivals are spread over 9.5 s; the last answer ends at 10.5 s, by which what was
+    completed is divided.
     """
     run = run_of(write(requests(rows())))
     assert run["span_s"] == run["load"]["span_s"] == 9.5
     assert 2.0 <= run["load"]["rate_per_s"] <= 24 / 9.5
+    assert run["cost"]["completed_s"] == 10.5
+    assert run["cost"]["completed_per_s"] == pytest.approx(20 / 10.5)
+
+
+def test_s_bm_03_the_completed_rate_is_printed(rows, write, admitperf):
+    """With what it is divided by."""
+    text = flat(admitperf("report", write(requests(rows()))))
+    assert "20 ok in 10.5 s (1.905/s)" in text
 
 
 # ---------------------------------------------------------------------- percentiles

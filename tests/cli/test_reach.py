@@ -102,6 +102,45 @@ def test_a_log_gives_sizes_and_the_most_that_ran(run, log):
     assert "KV pressure seen 0.25 (the largest seen)" in flat
 
 
+STAMP = "SIMULATED: the numbers come from a simulated engine, not from hardware.\n\n"
+
+
+def test_a_simulated_engine_is_said_first(run, serve, vllm, tmp_path):
+    """Of a URL, a saved page, and in JSON; also when options say every number."""
+    body = vllm.read_bytes() + b'admitperf_simulated_info{profile="x"} 1\n'
+    (tmp_path / "page.prom").write_bytes(body)
+    for source in (serve(http(body)).url, "page.prom"):
+        for options in (("--max-num-seqs", "8"), FULL):
+            shown = run("reach", source, *options)
+            assert shown.exit_code == 0, shown.stderr
+            assert shown.stdout.startswith(STAMP)
+            assert is_plain(shown.stdout)
+            told = json.loads(run("reach", source, *options, "--json").stdout)
+            assert told["simulated"] is True
+            assert "simulated" not in told["inputs"]
+
+
+def test_an_engine_that_does_not_say_so_is_not_stamped(run, vllm):
+    """Nor what nobody measured."""
+    for words in ((str(vllm), "--max-num-seqs", "8"), FULL):
+        assert "SIMULATED" not in run("reach", *words).stdout
+        assert json.loads(run("reach", *words, "--json").stdout)["simulated"] is False
+
+
+@pytest.mark.parametrize("how", ["notes", "reference", "inline"])
+def test_a_log_of_a_simulated_engine_is_stamped(run, how):
+    """By the notes of its run, or by what its engine said."""
+    raw = {"vllm:num_requests_running": 12.0, "vllm:kv_cache_usage_perc": 0.1}
+    notes = {"simulated": True} if how == "notes" else {}
+    if how != "notes":
+        raw['admitperf_simulated_info{profile="x"}'] = 1.0
+    kept = "inline" if how == "inline" else "reference"
+    with load("kv_threshold")(log="log.jsonl", notes=notes, raw=kept) as policy:
+        policy(raw, input_tokens=1000, max_output_tokens=0)
+    shown = run("reach", "log.jsonl", "--kv-tokens", "48000")
+    assert shown.stdout.startswith(STAMP), shown.output
+
+
 def test_slots_that_were_only_observed_bear_no_claim_about_any_rate(run, log):
     """The most that ran is a lower bound; a number that was given is not."""
     path = log(0.25)

@@ -2,14 +2,16 @@
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import is_plain
 
-from admitperf.bench import offered
-from admitperf.bench.offered import Chat
+from admitperf.bench import simulation
+from admitperf.bench.callers.client import CLIENTS
+from admitperf.bench.workloads.chat import Chat
 from admitperf.cli import sim_run
 from admitperf.simulator import EngineModel
 from admitperf.simulator.profile import Profile, Provenance
@@ -167,6 +169,56 @@ def test_agents_are_told_as_sessions(simulate):
     assert times_us[-1] - header()["t_us"] <= 120e6  # nothing is asked later
 
 
+def attempts():
+    """Decisions by the call they are about."""
+    found = {}
+    for line in lines():
+        if line["k"] == "decision":
+            found.setdefault(line["facts"]["logical_id"], []).append(line)
+    return found
+
+
+def test_a_client_that_comes_again_is_told_of_and_stands_in_the_log(simulate):
+    """Four attempts at most, each of which the policy is told the number of."""
+    words = ("--param", "max_waiting=0", "--load", "3", "--client", "impatient")
+    ran = simulate(*words)
+    assert ran.exit_code == 0, ran.output
+    said = "tries 4 times, 2 s apart, honours Retry-After"
+    assert f"The client {said}." in flat(ran.stdout)
+    assert header()["notes"]["client"] == said
+    calls = attempts()
+    assert len(calls) == 150
+    assert {len(tries) for tries in calls.values()} == {1, 2, 3, 4}
+    for tries in calls.values():
+        told = [line["facts"].get("attempt", 0) for line in tries]
+        assert told == list(range(len(tries)))
+    assert "150 calls" in flat(ran.stdout)
+
+
+def test_who_does_not_come_again_makes_one_attempt_a_call(simulate):
+    """Which is the default."""
+    assert simulate("--param", "max_waiting=0", "--load", "3").exit_code == 0
+    assert {len(tries) for tries in attempts().values()} == {1}
+    assert header()["notes"]["client"] == "does not retry"
+
+
+def test_out_of_patience_a_session_is_undone_and_counted_as_that(simulate):
+    """Where the engine is given far more than it can do."""
+    ran = simulate(
+        "--policy", "no_admission", "--load", "3", "--for", "10m", "--client", "undo",
+        "--workload", "agents", short=False,
+    )  # fmt: skip
+    assert "by a caller out of patience" in flat(ran.stdout)
+    assert any(line.get("error") == "client_closed" for line in lines())
+
+
+def test_the_help_names_every_client(run):
+    """And no other."""
+    told = flat(run("sim", "run", "--help").stdout)
+    *most, last = CLIENTS
+    assert f"What a refused caller does: {', '.join(most)} or {last}." in told
+
+
 def test_a_trace_is_divided_until_it_fits_and_says_by_how_much(simulate, tmp_path):
     """Unless the divisor is given; what is left out is counted."""
     calls = [
@@ -203,10 +255,11 @@ def test_a_trace_is_divided_until_it_fits_and_says_by_how_much(simulate, tmp_pat
         (("--rate", "0"), "'--rate'"),
         (("--load", "nan"), "--load nan is no number"),
         (("--profile", "nope"), "is none of those shipped"),
-        (("--workload", "none.jsonl"), "none.jsonl: no such file"),
-        (("--workload", "small.json"), "small.json, line 1: is no JSON"),
-        (("--workload", "chat", "--workload", "agents"), "chat: no such file"),
-        (("--token-divisor", "3"), "only a trace has tokens to divide"),
+        (("--workload", "none.jsonl"), "no workload 'none.jsonl', and no file"),
+        (("--workload", "small.json"), "small.json: is of no form that is read"),
+        (("--workload", "chat", "--workload", "agents"), "'chat' takes no trace"),
+        (("--token-divisor", "3"), "'chat' takes no divisor"),
+        (("--client", "polite"), "no client 'polite'; there are none, patient, "),
         (("--slo", "nope=1"), "'--slo'"),
         (("-o", "small.json/x.jsonl"), "small.json"),
         (("-o", "small.json"), "is there and not empty"),
@@ -246,10 +299,10 @@ def test_the_first_lines_say_what_came_of_it(simulate):
 def test_what_is_planned_is_said_before_any_of_it_is_made(simulate, monkeypatch):
     """So that who asked for too much can end it."""
 
-    def plan(*_):
+    def begun(*_):
         raise ValueError("made")
 
-    monkeypatch.setattr(Chat, "plan", plan)
+    monkeypatch.setattr(Chat, "begun", begun)
     ran = simulate()
     assert ran.exit_code == 2
     assert "made" in ran.stderr
@@ -319,14 +372,16 @@ def test_a_log_is_not_replaced_unless_it_is_said(simulate):
     assert log.count('"k":"decision"') == 150
 
 
-def test_progress_is_told_while_requests_are_made(monkeypatch):
-    """At every so many, of the requests and of the plan's hash."""
-    monkeypatch.setattr(offered, "MADE_EVERY", 50)
+def test_progress_is_told_while_requests_are_made(simulate, monkeypatch):
+    """What is made, the plan's hash, and every so many calls."""
     said = []
-    Chat(ENGINE).plan(1.0, 120.0, 1, said.append)
+    monkeypatch.setattr(simulation, "MADE_EVERY", 50)
+    monkeypatch.setattr(sim_run, "_progress", said.append)
+    assert simulate().exit_code == 0
     assert said == [
-        "making requests 50", "making requests 100",
-        "naming the plan: requests 50", "naming the plan: requests 100",
+        "reading the workload", "measuring capacity", "", "making requests",
+        "naming the plan: 150 requests", "preparing calls: 50",
+        "preparing calls: 100", "preparing calls: 150", "",
     ]  # fmt: skip
 
 
@@ -349,3 +404,80 @@ def test_a_terminal_sees_how_far_it_is_and_nothing_else_does(simulate, monkeypat
     assert shown.startswith("\rmeasuring capacity")
     assert shown.endswith(f"\r{'':79}\r")
     assert "\n" not in shown
+
+
+def test_a_run_that_is_ended_leaves_no_half_log(simulate, monkeypatch):
+    """Under no name; and what was there before stays as it was."""
+
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    Path("run.jsonl").write_text("before\n", encoding="utf-8")
+    there = set(Path().iterdir())
+    monkeypatch.setattr(simulation, "name_run", ended)
+    assert simulate("--force").exit_code != 0
+    assert Path("run.jsonl").read_text("utf-8") == "before\n"
+    assert set(Path().iterdir()) == there
+
+
+def test_a_log_appears_under_its_name_when_it_is_whole(simulate, monkeypatch):
+    """Until then it is a hidden file beside it."""
+    seen = []
+
+    def look(path, name):
+        seen.append((path.name, Path("run.jsonl").exists()))
+        return name_run(path, name)
+
+    name_run = simulation.name_run
+    monkeypatch.setattr(simulation, "name_run", look)
+    assert simulate().exit_code == 0
+    ((name, there),) = seen
+    assert name.startswith(".run.jsonl.")
+    assert not there
+    assert [one.name for one in Path().glob("*run*")] == ["run.jsonl"]
+
+
+def test_two_runs_into_one_file_are_not_mixed(simulate, monkeypatch):
+    """The one that ends last replaces all of the other."""
+
+    def other(path, name):
+        monkeypatch.setattr(simulation, "name_run", name_run)
+        assert simulate("--seed", "7").exit_code == 0  # while the first is under way
+        return name_run(path, name)
+
+    name_run = simulation.name_run
+    monkeypatch.setattr(simulation, "name_run", other)
+    assert simulate("--seed", "3").exit_code == 0
+    assert {line["run"] for line in lines()} == {header()["run"]}
+    assert header()["notes"]["seed"] == 3
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(simulate, tmp_path):
+    """As a person who made the link expects."""
+    there = tmp_path / "there.jsonl"
+    (tmp_path / "run.jsonl").symlink_to(there)
+    assert simulate().exit_code == 0
+    assert (tmp_path / "run.jsonl").is_symlink()
+    assert there.stat().st_size
+
+
+def test_a_pipe_is_no_place_for_a_log(simulate, tmp_path):
+    """The log is read again for the report: it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    for force in ((), ("--force",)):
+        ran = simulate("-o", "pipe", *force)
+        assert ran.exit_code == 2
+        (said,) = ran.stderr.splitlines()
+        assert "pipe: is no plain file" in said
+
+
+@pytest.mark.parametrize("instead", ["at most 26 --requests", "another --rate"])
+def test_a_rate_so_low_that_it_would_never_end_is_refused(simulate, instead):
+    """With what could be asked for; that is a month's worth."""
+    rate = "0.00001" if "at most" in instead else "0.0000001"
+    ran = simulate("--rate", rate)
+    assert ran.exit_code == 2
+    (said,) = ran.stderr.splitlines()
+    assert said.startswith("Error: 150 requests at ")
+    assert "31 are the most" in said
+    assert instead in said

@@ -162,6 +162,22 @@ def test_without_the_reports_extra_it_is_said_all_the_same(run, serve, monkeypat
     assert shown.stdout.startswith("SIMULATED: the numbers come from a simulated")
 
 
+def test_an_engine_that_turns_out_simulated_later_is_said_on_every_page(run, serve):
+    """The page of the samples as well as those of the policies."""
+    pytest.importorskip("duckdb")
+    pages = iter([PAGE, PAGE])
+    url = serve(lambda _: http(next(pages, SIMULATED))).url
+    shown = run("watch", url, *BRIEF, "--policy", "queue_depth", "--json")
+    assert shown.exit_code == 0, shown.stderr
+    told = json.loads(shown.stdout)
+    assert told["simulated"] is True
+    headers = [one["header"] for one in told["report"]["runs"]]
+    assert {one["policy"] for one in headers} == {"no_admission", "queue_depth"}
+    assert all(one["notes"]["simulated"] is True for one in headers)
+    page = run("report", "trace.jsonl").stdout
+    assert page.count("\n  SIMULATED     the outcomes come from a simulated") == 2
+
+
 def test_the_defaults_in_the_help_stand_without_brackets_of_their_own(run):
     """As the others do."""
     flat = " ".join(run("watch", "--help").stdout.split())

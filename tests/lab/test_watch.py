@@ -311,6 +311,18 @@ def test_an_engine_that_turns_out_simulated_later_stamps_what_is_judged(watched)
     assert watch.simulated
 
 
+def test_an_engine_that_turns_out_simulated_later_stamps_the_samples_too(watched):
+    """A second header of the run says so, before the first sample that it holds for."""
+    marked = page(3, 0.5) + b"admitperf_simulated_info 1\n"
+    _, _, path = watched(Ramp([page(3, 0.5), page(3, 0.5), marked]), classes=())
+    first, second = lines(path, "run")
+    assert first["run"] == second["run"]
+    assert "simulated" not in first["notes"]
+    assert second["notes"]["simulated"] is True
+    before = [one for one in lines(path, "decision") if one["t_us"] < second["t_us"]]
+    assert 0 < len(before) < len(lines(path, "decision"))
+
+
 def test_a_trace_that_was_deleted_meanwhile_is_one_fault(serve, tmp_path):
     """It cannot be read back, and nobody is shown a traceback."""
     from admitperf.lab.fault import LabError

@@ -2,7 +2,7 @@
 
 import json
 
-KINDS = ("run", "reading", "decision", "outcome", "lost", "control")
+KINDS = ("run", "reading", "decision", "outcome", "lost", "control", "call")
 RUN = "k3f9x2ab"
 START_US = 1_790_000_000_000_000
 
@@ -129,6 +129,32 @@ def lost(**counts):
 def control(event, **details):
     """A notice of the instrument about itself."""
     return {"k": "control", "run": RUN, "t_us": START_US, "event": event, **details}
+
+
+def call(number, ended="answered", **changes):
+    """A planned call, its first token after 400 ms."""
+    line = {
+        "k": "call",
+        "id": f"s{number}/0",
+        "session": f"s{number}",
+        "slo_class": "new<=512",
+        "place": 0,
+        "due_s": number * 0.1,
+        "input_tokens": 900,
+        "output_tokens": 40,
+        "new_tokens": 300,
+        "attempts": 1,
+        "refusals": 0,
+        "ended": ended,
+        "status": 200,
+        "scored": True,
+    }
+    if ended in ("answered", "cancelled"):
+        line |= {"ttft_ms": 400, "max_gap_ms": 30, "e2e_ms": 5000, "got_tokens": 40}
+    if ended == "never_sent":
+        del line["due_s"]
+        line |= {"attempts": 0, "status": 0}
+    return {**line, **changes}
 
 
 def jsonl(*lines):

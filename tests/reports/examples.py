@@ -4,6 +4,7 @@ import math
 
 from tests.reports.byhand import (
     START_US,
+    call,
     control,
     decision,
     header,
@@ -150,11 +151,11 @@ def calls():
         notes=NOTES,
         config="queue",
     )
-    for call in range(1, 111):
-        seq, waiting = 2 * call, round(wave(call, 0, 60))
+    for number in range(1, 111):
+        seq, waiting = 2 * number, round(wave(number, 0, 60))
         over = waiting > 32
         for attempt in range(1 + over):
-            yield from _call(seq + attempt, f"c{call}", attempt, waiting, over)
+            yield from _call(seq + attempt, f"c{number}", attempt, waiting, over)
 
 
 def _call(seq, logical, attempt, waiting, over):
@@ -200,6 +201,23 @@ def repeats():
                 yield outcome(seq, run=run, ttft_ms=30 * seq + repeat)
 
 
+def planned():
+    """A benchmark's run: calls that a refusal kept from being asked, and a window."""
+    notes = {"load": 1.2, "load_reached": 1.17, "capacity_per_s": 2.5}
+    yield header(slo=SLO, experiment="pilot", name="x1.2-b1", notes=notes)
+    for seq in range(1, 41):
+        refused = seq % 4 == 0
+        facts = {"logical_id": f"s{seq}/0"}
+        yield kv(seq, 0.95 if refused else 0.5, facts=facts)
+        if refused:
+            yield call(seq, "refused", slo_class="", status=503, refused_ms=0)
+            yield call(seq, "never_sent", slo_class="", id=f"s{seq}/1", place=1)
+            continue
+        ttft_ms = 2000 if seq % 5 == 0 else 400
+        yield outcome(seq, ttft_ms=ttft_ms)
+        yield call(seq, slo_class="", ttft_ms=ttft_ms, scored=seq > 4)
+
+
 ALL = {
     "inert": inert,
     "live": live,
@@ -209,6 +227,7 @@ ALL = {
     "few": few,
     "calls": calls,
     "samples": samples,
+    "planned": planned,
 }
 """One run each."""
 

@@ -5,7 +5,8 @@ import subprocess
 
 TARGETS = {
     "help", "setup", "demo", "test", "lint", "types", "docs", "bench", "golden", "ci",
-    "test-engines", "test-vllm",
+    "test-engines", "test-vllm", "test-ray", "bench-demo", "bench-sessions",
+    "bench-vllm",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.simulator.small import arrival, events, model
 
 from admitperf.simulator import End, FirstToken, Fleet, Refused
+from admitperf.simulator.engine.events import Gone
 
 
 def sent(fleet, *arrivals):
@@ -86,8 +87,8 @@ def test_who_leaves_leaves_the_engine_it_is_in():
     fleet = Fleet(model(), replicas=2)
     sent(fleet, arrival(1), arrival(2))
     list(fleet.run_to(0.05))
-    fleet.cancel("r1")
-    fleet.cancel("unknown")
+    assert fleet.cancel("r1") == Gone(0, None, 0)
+    assert fleet.cancel("unknown") is None
     happened = list(fleet.run_to(math.inf))
     assert [e.arrival.id for e in happened] == ["r2", "r2"]
     assert [engine.inside for engine in fleet.engines] == [0, 0]

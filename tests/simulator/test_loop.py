@@ -2,18 +2,21 @@
 
 import json
 import logging
+import math
 import re
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.small import arrival, model, plans
+from tests.simulator.small import arrival, events, model, plans
 
 from admitperf import Policy
 from admitperf.core.signals import QUEUE_DEPTH
 from admitperf.policies import load
 from admitperf.simulator import (
+    Answer,
+    Engine,
     Kind,
     Phase,
     Scraping,
@@ -23,6 +26,7 @@ from admitperf.simulator import (
     run,
     serve,
 )
+from admitperf.simulator.traffic.traffic import BUSY
 from admitperf.testing import MemoryLog
 
 SETTING = Setting(model=model(max_num_seqs=2))
@@ -237,9 +241,9 @@ class Talk:
         """The first turn, and someone who is there before."""
         return [arrival("x", output_tokens=100), arrival(1, at_s=0.2)]
 
-    def after(self, arrival_, at_s, *, ok):
+    def after(self, arrival_, at_s, answer):
         """Up to the fourth, a second later."""
-        self.told.append((arrival_.id, round(at_s, 3), ok))
+        self.told.append((arrival_.id, round(at_s, 3), answer.ok))
         number = len(self.told) + 1
         return [arrival(number, at_s=at_s + 1)] if number <= 4 else []
 
@@ -268,3 +272,172 @@ def test_two_engines_serve_what_one_could_not():
         )
     ]
     assert slowest[1] < slowest[0] / 4
+
+
+class Told:
+    """Traffic that keeps what it is told, and may come again after it."""
+
+    def __init__(self, *plan, again=()):
+        self.plan = plan
+        self.again = dict(again)
+        self.got = {}
+
+    def first(self):
+        """As given."""
+        return self.plan
+
+    def after(self, arrival_, at_s, answer):
+        """Another attempt where one was given, once."""
+        self.got[arrival_.id] = (round(at_s, 3), answer)
+        later = self.again.pop(arrival_.id, None)
+        return [] if later is None else [replace(later, at_s=at_s)]
+
+
+def driven(traffic, setting=SETTING, name="no_admission", until_s=math.inf, **given):
+    """The log and what the run says of itself."""
+    clock, log = VirtualClock(), MemoryLog()
+    policy = load(name)(clock=clock, log=log, reports_outcomes=True, **given)
+    return log, run(policy, clock, traffic, setting, until_s)
+
+
+def test_a_refusal_says_what_the_caller_reads_from_it():
+    """Status, reason and wait are those of the decision."""
+    told = Told(arrival(1), arrival(2, at_s=0.1))
+    log, _ = driven(told, name="in_flight_cap", max_in_flight=1)
+    at_s, answer = told.got["r2"]
+    _, refused = log.decisions
+    assert (at_s, answer.ok, answer.refused) == (0.1, False, True)
+    assert (answer.status, answer.reason) == (503, "in_flight_cap")
+    assert answer.retry_after_ms == refused["retry_after_ms"]
+    assert answer.should_retry
+    assert answer.error is None
+
+
+def test_an_answer_is_told_as_the_log_has_it():
+    """To the host and to the caller alike."""
+    told = Told(arrival(1, prefix=(("known", 95), ("r1", 0))))
+    log, _ = driven(told, replace(SETTING, cached={"known": 95}))
+    ((_, answer),) = told.got.values()
+    (line,) = log.outcomes
+    assert answer == Answer(
+        ok=True, ttft_ms=20.0, max_gap_ms=10.0, e2e_ms=120.0, output_tokens=11,
+        cached_tokens=90,
+    )  # fmt: skip
+    assert {name: line[name] for name in ("ttft_ms", "max_gap_ms", "e2e_ms")} == {
+        "ttft_ms": 20.0, "max_gap_ms": 10.0, "e2e_ms": 120.0,
+    }  # fmt: skip
+
+
+def test_who_hangs_up_in_the_middle_has_what_it_wanted_and_its_host_no_end():
+    """After five tokens: 110 ms and four of 10."""
+    told = Told(arrival(1, output_tokens=5, hangs_up=True))
+    log, _ = driven(told)
+    ((at_s, answer),) = told.got.values()
+    assert (at_s, answer.ok, answer.hung_up) == (0.15, True, True)
+    (line,) = log.outcomes
+    assert (line["ok"], line["error"]) == (False, "client_closed")
+    assert (line["ttft_ms"], line["max_gap_ms"], line["output_tokens"]) == (110, 10, 5)
+    assert not {"e2e_ms", "finish_reason"} & {*line}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_who_has_no_token_in_time_goes_away(replicas):
+    """r2 after half a second, and r3 has its place; r1 has its token and stays.
+
+    Each engine has one slot; r1 and its like end at 110 + 990 ms.
+    """
+    one = Setting(model=model(max_num_seqs=1), replicas=replicas)
+    first = [arrival(n, output_tokens=100, patience_s=0.2) for n in range(replicas)]
+    told = Told(*first, arrival(2, at_s=0.1, patience_s=0.5),
+                arrival(3, at_s=0.2, patience_s=60.0))  # fmt: skip
+    log, been = driven(told, one)
+    at_s, answer = told.got["r2"]
+    assert at_s == 0.6
+    assert answer == Answer(ok=False, status=0, error="client_closed", hung_up=True)
+    assert [told.got[f"r{n}"][1].ok for n in (0, 3)] == [True, True]
+    assert been.seconds == pytest.approx(1.31)  # r3's patience ends later
+    line = next(line for line in log.outcomes if line["id"] == "r2")
+    assert (line["ok"], line["error"]) == (False, "client_closed")
+    assert line["open_ms"] == pytest.approx(500, abs=1)
+    assert not {"ttft_ms", "output_tokens", "cached_tokens"} & {*line}
+
+
+@pytest.mark.parametrize(("more_s", "stays"), [(0.0, True), (-1e-6, False)])
+def test_a_token_that_comes_as_patience_ends_is_in_time(more_s, stays):
+    """Just before, it is too late; what the engine had begun is told."""
+    (first, _) = events(Engine(SETTING.model), [arrival(1)])
+    told = Told(arrival(1, patience_s=first.at_s + more_s))
+    driven(told)
+    ((_, answer),) = told.got.values()
+    assert (answer.ok, answer.hung_up) == (stays, not stays)
+    assert answer.cached_tokens == 0
+
+
+def test_who_went_away_may_come_again_at_once():
+    """As another attempt at the same call, while the first still leaves its step."""
+    again = arrival("2~1", logical_id="r2", attempt=1)
+    told = Told(arrival(1, output_tokens=100), arrival(2, patience_s=0.05),
+                again={"r2": again})  # fmt: skip
+    log, _ = driven(told)
+    assert told.got["r2"][0] == 0.05
+    assert told.got["r2~1"][1].ok
+    facts = {line["id"]: line["facts"] for line in log.decisions}
+    assert (facts["r2~1"]["logical_id"], facts["r2~1"]["attempt"]) == ("r2", 1)
+    assert "attempt" not in facts["r2"]
+
+
+def test_whom_the_engine_refused_loses_no_patience_later():
+    """Its answer was the refusal, at its door or in its queue."""
+    for front_ms in (0.0, 40.0):
+        limited = model(max_num_seqs=1, max_num_queued_reqs=1, front_ms=front_ms)
+        plan = [arrival(1), *(arrival(n, at_s=0.01, patience_s=0.1) for n in (2, 3))]
+        told = Told(*plan)
+        log, _ = driven(told, Setting(model=limited))
+        assert told.got["r2"][1] == BUSY
+        assert [line["error"] for line in log.outcomes if not line["ok"]] == [
+            "503, the engine's own limit"
+        ] * 2
+
+
+def test_what_is_inside_at_the_end_is_unfinished_and_nothing_more_is_asked():
+    """At 500 ms: r1 has ended, r2 streams, r3 is being read, r4 comes, r5 does later.
+
+    The first step is 210 ms; r3 begins when the step under way is over, at 460 ms, and
+    by then r2 has had 26 tokens.
+    """
+    told = Told(
+        arrival(1), arrival(2, output_tokens=100), arrival(3, at_s=0.455),
+        arrival(4, at_s=0.5), arrival(5, at_s=0.6), again={"r2": arrival(6)},
+    )  # fmt: skip
+    log, been = driven(told, until_s=0.5)
+    assert been.seconds == 0.5
+    assert [line["id"] for line in log.decisions] == ["r1", "r2", "r3", "r4"]
+    assert told.got["r1"][1].ok
+    cut = Answer(ok=False, error="unfinished", status=0)
+    begun = replace(cut, cached_tokens=0)
+    assert [told.got[f"r{n}"] for n in (2, 3, 4)] == [
+        (0.5, replace(begun, status=200, ttft_ms=210.0, output_tokens=26)),
+        (0.5, begun),
+        (0.5, cut),
+    ]  # fmt: skip
+    told_of = {line["id"]: line for line in log.outcomes}
+    assert {told_of[f"r{n}"]["error"] for n in (2, 3, 4)} == {"unfinished"}
+    assert (told_of["r2"]["ttft_ms"], told_of["r2"]["output_tokens"]) == (210, 26)
+
+
+def test_an_end_that_is_far_away_changes_nothing():
+    """The log is the same, and the run is over when its last request is."""
+    logs = []
+    for until_s in (math.inf, 1e6):
+        log, been = driven(busy(10.0), until_s=until_s)
+        logs.append([line["t_us"] for line in (*log.decisions, *log.outcomes)])
+        assert been.seconds < 60
+    assert logs[0] == logs[1]
+
+
+def test_each_call_of_the_policy_is_timed():
+    """On the system's clock; virtual time stands still meanwhile."""
+    log, been = driven(busy(10.0), name="queue_depth", max_waiting=1)
+    assert len(been.decide_ns) == len(log.decisions) == 60
+    assert all(0 < took_ns < 1e9 for took_ns in been.decide_ns)
+    assert len({*been.decide_ns}) > 1

@@ -1,33 +1,39 @@
 """One policy in front of a simulated engine: the run behind `admitperf sim run`."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from admitperf._version import __version__
+from admitperf.bench.callers.callers import Callers, Plan, planned
+from admitperf.bench.callers.client import Client
 from admitperf.bench.demo.demo import WALL_S
-from admitperf.bench.offered import (
-    CAPACITY_SEED,
-    MOST_REQUESTS,
-    Note,
-    Offered,
-    Plan,
-    Told,
-    offered,
-)
 from admitperf.bench.place import name_run, telling
+from admitperf.bench.workloads import Workload, workload
 from admitperf.core.digest import blake2b
+from admitperf.core.notes import Note
 from admitperf.core.notice import hushed
 from admitperf.core.policy import Policy
 from admitperf.policies import load
 from admitperf.reports.wording import number, plural
-from admitperf.simulator import Arrival, Scraping, Setting, Traffic, VirtualClock, run
-from admitperf.simulator.capacity import Capacity
+from admitperf.simulator import (
+    Answer,
+    Arrival,
+    Scraping,
+    Setting,
+    Traffic,
+    VirtualClock,
+    run,
+)
+from admitperf.simulator.capacity import Capacity, of_requests, of_sessions
+from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fleet import Routing
 from admitperf.simulator.profile import Profile
-from admitperf.simulator.traffic.sessions import Sessions
+from admitperf.simulator.traffic.sessions import UnderWay, drawn, longest_s
 
 MADE_BY = "admitperf sim run"
 """A note in each log."""
@@ -44,6 +50,23 @@ ORACLE = (
 TOLD_EVERY = 500
 """Requests between two reports of progress. Plain choice."""
 
+MADE_EVERY = 10_000
+"""Calls made between two of them."""
+
+CAPACITY_SEED = 1
+"""Of the traffic that measures capacity, which repeats share: each has another seed,
+and meets the same engine with the same capacity."""
+
+MOST_REQUESTS = 5_000_000
+"""Requests of a run; more would not fit into the memory of most machines, at 1.6 kB
+each. Plain choice."""
+
+Told = Callable[[str], None]
+"""Is told how far it is."""
+
+LONGEST_S = 31 * 86400.0
+"""Virtual seconds of a run, which is looked at all the while. Plain choice."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -53,8 +76,10 @@ class Asked:
         profile: the engine.
         policy: name of an installed one.
         parameters: its parameters.
-        workload: "chat", "agents", or the files of a trace.
+        workload: the name of one, and the files of the trace it replays; or those of
+            a trace alone.
         divisor: of a trace's token counts; None = what makes most calls fit.
+        client: what a caller does who is refused.
         rate_per_s: requests, or sessions that begin, a second; None = by `load`.
         load: multiple of the measured capacity.
         lasts_s: how long they come; None = by `count`.
@@ -72,6 +97,7 @@ class Asked:
     parameters: Mapping[str, object]
     workload: tuple[str, ...]
     divisor: int | None
+    client: Client
     rate_per_s: float | None
     load: float
     lasts_s: float | None
@@ -102,20 +128,22 @@ class Ran:
 
     Attributes:
         asked: as given.
-        offered: the workload.
+        workload: what was offered.
         capacity: of one engine.
         rate_per_s: requests, or sessions that began, a second.
         lasts_s: how long they came.
-        plan: the traffic.
+        plan: what came when.
+        callers: who asked it.
         path: the log.
     """
 
     asked: Asked
-    offered: Offered
+    workload: Workload
     capacity: Capacity
     rate_per_s: float
     lasts_s: float
     plan: Plan
+    callers: Callers
     path: Path
 
     @property
@@ -142,14 +170,14 @@ class Ran:
             "replicas": asked.replicas,
             "routing": asked.routing,
             "scrape_interval_s": asked.scrape_interval_s,
-            "workload": self.offered.words(),
-            "client": self.offered.client(),
-            **self.offered.notes(),
+            "workload": self.workload.words(),
+            "client": asked.client.words(self.workload.noun),
+            **self.workload.notes(),
             "plan": self.plan.hash,
             "seed": asked.seed,
             "capacity_per_s": round(self.capacity.requests_per_s * asked.replicas, 4),
             # the rate in the log is that of calls, and a refusal ends a session
-            ("session_load" if self.offered.noun == "session" else "load"): round(
+            ("session_load" if self.workload.noun == "session" else "load"): round(
                 self.load, 3
             ),
             "ignore_eos": False,
@@ -157,7 +185,7 @@ class Ran:
 
     def _told_capacity(self) -> str:
         one = self.capacity
-        who = "agent" if self.offered.noun == "session" else "client"
+        who = "agent" if self.workload.noun == "session" else "client"
         said = (
             f"Measured first, without a policy: {plural(one.clients, who)} in a"
             f" closed loop get {number(one.requests_per_s)} answers a second (n"
@@ -165,7 +193,7 @@ class Ran:
         )
         if self.asked.replicas > 1:
             said += f" of one engine; {self.asked.replicas} have as many times that"
-        if self.offered.noun == "session":
+        if self.workload.noun == "session":
             said += (
                 f"; with {number(one.calls)} calls a session that is"
                 f" {number(one.sessions_per_s)} sessions a second"
@@ -173,29 +201,48 @@ class Ran:
         return said + "."
 
     def _told_load(self) -> str:
-        nouns = plural(self.plan.count, self.offered.noun)
+        offered, noun = self.workload, self.workload.noun
+        nouns = plural(len(self.plan.begun), noun)
         said = (
             f"Offered, {number(self.load)}x of that: {nouns}, {number(self.rate_per_s)}"
             f" a second over {number(self.lasts_s)} s (seed {self.asked.seed})."
-            f" {self.offered.words()}. The client {self.offered.client()}."
+            f" {offered.words()}. {offered.scaling()} The client"
+            f" {self.asked.client.words(noun)}."
         )
-        traffic = self.plan.traffic
-        if isinstance(traffic, Sessions):
-            said += (
-                f" Of the sessions {traffic.finished} were finished, {traffic.refused}"
-                f" ended by a refusal, and {traffic.cut} by the end of the run."
-            )
+        if noun == "session":
+            said += f" Of the sessions {self._told_fates()}."
         return said
 
+    def _told_fates(self) -> str:
+        fates = self.callers.tally()
+        told = [
+            f"{fates[fate]} {how}"
+            for fate, how in _FATES.items()
+            if fates[fate] or fate in _ALWAYS
+        ]
+        return f"{', '.join(told[:-1])}, and {told[-1]}"
 
-def simulate(asked: Asked, path: Path, told: Told, planned: Told) -> Ran:
+
+_FATES = {
+    "finished": "were finished",
+    "refused": "ended by a refusal",
+    "failed": "by an answer that failed",
+    "undone": "by a caller out of patience",
+    "cut": "by the end of the run",
+}
+_ALWAYS = ("finished", "refused", "cut")
+"""Fates that are told of even when no session met with them."""
+
+
+def simulate(asked: Asked, path: Path, told: Told, said: Told) -> Ran:
     """Runs it, and writes its log.
 
     Args:
         asked: what.
-        path: where the log goes; what is there is replaced.
+        path: where the log goes. It is written beside it under a hidden name, and takes
+            the place of what is there when it is whole.
         told: called now and then.
-        planned: called once with how much will be asked, before any of it is made.
+        said: called once with how much will be asked, before any of it is made.
 
     Raises:
         AdmitPerfError: the policy cannot be had so, a trace is none, or the log cannot
@@ -204,8 +251,15 @@ def simulate(asked: Asked, path: Path, told: Told, planned: Told) -> Ran:
     """
     cls: type[Policy] = load(asked.policy)
     cls(**asked.parameters)  # a fault is said before time is spent
-    made = _planned(asked, path, told, planned)
-    clock = VirtualClock(WALL_S)
+    with _whole(path) as part:
+        made = _planned(asked, path, told, said)
+        _simulate(cls, made, part, told)
+    return made
+
+
+def _simulate(cls: type[Policy], made: Ran, part: Path, told: Told) -> None:
+    """Runs what is planned, and writes its log to `part`."""
+    asked, clock = made.asked, VirtualClock(WALL_S)
     setting = Setting(
         model=asked.profile.engine,
         replicas=asked.replicas,
@@ -216,7 +270,7 @@ def simulate(asked: Asked, path: Path, told: Told, planned: Told) -> Ran:
     )
     reserved: dict[str, Any] = {
         "clock": clock,
-        "log": path,
+        "log": part,
         "notes": made.notes(),
         "raw": "reference",
         "reports_outcomes": True,
@@ -225,9 +279,32 @@ def simulate(asked: Asked, path: Path, told: Told, planned: Told) -> Ran:
         "run": asked.run,
     }
     with hushed(), cls(**reserved, **asked.parameters) as policy:
-        run(policy, clock, _Told(made.plan.traffic, made.lasts_s, told), setting)
-    name_run(path, f"{asked.policy}-{made.plan.hash}-{_mark(asked)}-seed{asked.seed}")
-    return made
+        run(policy, clock, _Told(made.callers, made.lasts_s, told), setting)
+    name_run(part, f"{asked.policy}-{made.plan.hash}-{_mark(asked)}-seed{asked.seed}")
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file beside another one, whose place it takes when all went well.
+
+    It is made at once, so that a path nothing can be written to is said before time is
+    spent. Two runs into one file each have their own, and the later one replaces all
+    of the earlier one's.
+
+    Raises:
+        DemoError: the file cannot be written.
+    """
+    with telling(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.resolve()  # a link stays, and what it leads to is replaced
+        part = there.with_name(f".{there.name}.{secrets.token_hex(8)}.part")
+        part.touch(exist_ok=False)
+    try:
+        yield part
+        with telling(path):
+            part.replace(there)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _mark(asked: Asked) -> str:
@@ -237,31 +314,63 @@ def _mark(asked: Asked) -> str:
     return blake2b(repr((how, seen)).encode(), digest_size=4).hexdigest()
 
 
-def _planned(asked: Asked, path: Path, told: Told, planned: Told) -> Ran:
+def _planned(asked: Asked, path: Path, told: Told, said: Told) -> Ran:
     model = asked.profile.engine
     told("reading the workload")
-    workload = offered(asked.workload, model, asked.divisor)
+    name, *trace = asked.workload
+    offered = workload(name, trace=trace, divisor=asked.divisor)
+    offered = offered.fitting(model.longest_tokens)
     told("measuring capacity")
-    capacity = workload.capacity(model, CAPACITY_SEED)
+    capacity = _capacity(offered, model)
     rate_per_s = asked.rate_per_s
     if rate_per_s is None:
         rate_per_s = asked.load * capacity.sessions_per_s * asked.replicas
     lasts_s = asked.lasts_s
     if lasts_s is None:
         lasts_s = asked.count / rate_per_s
-    requests = workload.requests(rate_per_s, lasts_s)
-    rate = f"{number(rate_per_s)} {workload.noun}s a second over {number(lasts_s)} s"
+    if lasts_s > LONGEST_S:
+        raise ValueError(_too_long(asked.count, rate_per_s, offered.noun))
+    requests = _requests(offered, rate_per_s, lasts_s)
+    rate = f"{number(rate_per_s)} {offered.noun}s a second over {number(lasts_s)} s"
     nothing = f"nothing comes: {rate}"
     if round(requests) < 1:
         raise ValueError(nothing)
     _refuse_more(requests, lasts_s)
-    _make_room(path)
     told("")
-    planned(_told_plan(workload, requests, rate))
-    plan = workload.plan(rate_per_s, lasts_s, asked.seed, told)
-    if not plan.count:
+    said(_told_plan(offered, requests, rate))
+    plan = _plan(asked, offered, rate_per_s, lasts_s, told)
+    if not plan.begun:
         raise ValueError(nothing)
-    return Ran(asked, workload, capacity, rate_per_s, lasts_s, plan, path)
+    callers = Callers(plan, asked.client, asked.seed, until_s=lasts_s)
+    return Ran(asked, offered, capacity, rate_per_s, lasts_s, plan, callers, path)
+
+
+def _capacity(offered: Workload, model: EngineModel) -> Capacity:
+    """What one engine can carry of it."""
+    pool = offered.pool()
+    if offered.noun == "session":
+        return of_sessions(model, pool, CAPACITY_SEED)
+    asked = (UnderWay(one).arrival(0, 0.0) for one in drawn(pool, CAPACITY_SEED))
+    return of_requests(model, asked)
+
+
+def _requests(offered: Workload, rate_per_s: float, lasts_s: float) -> float:
+    """About how many calls a run may ask, also of sessions that began before it."""
+    if offered.noun == "request":
+        return rate_per_s * lasts_s
+    pool = offered.pool()
+    calls = sum(len(session.calls) for session in pool) / len(pool)
+    return rate_per_s * (longest_s(pool) + lasts_s) * calls
+
+
+def _plan(
+    asked: Asked, offered: Workload, rate_per_s: float, lasts_s: float, told: Told
+) -> Plan:
+    told(f"making {offered.noun}s")
+    begun = offered.begun(rate_per_s, lasts_s, asked.seed)
+    told(f"naming the plan: {len(begun):,} {offered.noun}s")
+    window_s = (0.0, lasts_s)
+    return planned(begun, lasts_s, window_s, asked.client, noun=offered.noun)
 
 
 def _refuse_more(requests: float, lasts_s: float) -> None:
@@ -273,14 +382,18 @@ def _refuse_more(requests: float, lasts_s: float) -> None:
         )
 
 
-def _make_room(path: Path) -> None:
-    with telling(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
+def _too_long(count: int, rate_per_s: float, noun: str) -> str:
+    most = math.floor(LONGEST_S * rate_per_s)
+    instead = f"at most {most:,} --requests" if most else "another --rate or --load"
+    return (
+        f"{plural(count, noun)} at {number(rate_per_s)} a second take"
+        f" {count / rate_per_s / 86400:,.0f} days and {LONGEST_S / 86400:.0f} are the"
+        f" most: give {instead}"
+    )
 
 
-def _told_plan(workload: Offered, requests: float, rate: str) -> str:
-    if workload.noun == "session":
+def _told_plan(offered: Workload, requests: float, rate: str) -> str:
+    if offered.noun == "session":
         return (
             f"Planned: {rate}, and those under way at the start; in all at most about"
             f" {round(requests):,} calls."
@@ -297,17 +410,20 @@ class _Told:
         self._told = told
         self._n = 0
 
-    def first(self) -> Iterable[Arrival]:
+    def first(self) -> Iterator[Arrival]:
         """As the traffic's."""
-        return self._traffic.first()
+        for number_of, arrival in enumerate(self._traffic.first(), 1):
+            if number_of % MADE_EVERY == 0:
+                self._told(f"preparing calls: {number_of:,}")
+            yield arrival
 
-    def after(self, arrival: Arrival, at_s: float, *, ok: bool) -> Iterable[Arrival]:
+    def after(self, arrival: Arrival, at_s: float, answer: Answer) -> Iterable[Arrival]:
         """As the traffic's."""
         self._n += 1
         if self._n % TOLD_EVERY == 0:
             done = f"{self._n} requests, {at_s:.0f} of {self._lasts_s:.0f} s"
             self._told(f"simulating: {done}")
-        return self._traffic.after(arrival, at_s, ok=ok)
+        return self._traffic.after(arrival, at_s, answer)
 
 
 # -------------------------------------------------------------------- the profile

@@ -38,6 +38,14 @@ COMMANDS = {
     ),
     "log": ("admitperf.cli.log:command", "Work on the lines of a log."),
     "sim": ("admitperf.cli.sim:command", "Simulated engines: serve, run, fit, check."),
+    "infra": (
+        "admitperf.cli.infra:command",
+        "An engine to benchmark: up, smoke, down.",
+    ),
+    "bench": (
+        "admitperf.cli.bench:command",
+        "Run and read benchmarks of policies.",
+    ),
     "demo": ("admitperf.cli.demo:command", "Show the argument on a simulated engine."),
 }
 

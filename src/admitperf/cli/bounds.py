@@ -2,10 +2,11 @@
 
 import click
 
+from admitperf.cli.typed import Typed
 from admitperf.reports.runs.slo import Slo
 
 
-class _Bounds(click.ParamType[Slo]):
+class _Bounds(Typed[Slo]):
     """`ttft_ms=1500,stall_ms=500`."""
 
     name = "BOUNDS"

@@ -4,12 +4,14 @@ import re
 
 import click
 
+from admitperf.cli.typed import Typed
+
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
 
-class Duration(click.ParamType[float]):
+class Duration(Typed[float]):
     """A length of time, as seconds; a bare number is seconds.
 
     Args:

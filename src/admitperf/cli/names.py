@@ -2,8 +2,10 @@
 
 import click
 
+from admitperf.cli.typed import Typed
 
-class _Name(click.ParamType[str]):
+
+class _Name(Typed[str]):
     """A text of one line that can be shown, with something in it."""
 
     name = "TEXT"

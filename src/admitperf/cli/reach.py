@@ -34,6 +34,7 @@ _NAMES = {
     "tokens_p95": "large request",
 }
 _UNITS = {"max_num_seqs": "requests"}
+_SIMULATED = "SIMULATED: the numbers come from a simulated engine, not from hardware."
 _OPTION = "option"
 _OBSERVED = "the most that ran"
 
@@ -81,6 +82,7 @@ def command(
 
     try:
         known = _known(source, given, (token_env, token_file))
+        simulated = known.pop("simulated", None) is not None
         shape = Shape(
             kv_tokens=int(known["kv_tokens"].value),
             max_num_seqs=int(known["max_num_seqs"].value),
@@ -96,8 +98,11 @@ def command(
         raise UnreadableInput(printable(str(error))) from None
     if as_json:
         made = _document(source, known, shape, found, large)
-        click.echo(json.dumps(made, indent=2, allow_nan=False))
+        told = {**made, "simulated": simulated}
+        click.echo(json.dumps(told, indent=2, allow_nan=False))
         return
+    if simulated:
+        click.echo(f"{_SIMULATED}\n")
     for line in _text(known, shape, found, large):
         click.echo(line)
 

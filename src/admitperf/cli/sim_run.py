@@ -58,6 +58,7 @@ class _Options(TypedDict):
     count: int | None
     workload: tuple[str, ...]
     divisor: int | None
+    client: str
     replicas: int
     routing: "Routing"
     seed: int
@@ -116,11 +117,11 @@ class _Options(TypedDict):
 )
 @click.option(
     "--workload",
-    metavar="chat|agents|TRACE",
+    metavar="NAME|TRACE",
     multiple=True,
-    help="Requests, made-up agent sessions, or a file of recorded ones (the sessions of"
-    " kv-cache-tester, plain or .gz); a trace of several files is given file by file."
-    "  [default: chat]",
+    help="What is asked: a name that `admitperf bench workloads` lists, or a file of a"
+    " recorded trace, plain or .gz. Given again it adds files: to the trace, or those"
+    " that a name replays.  [default: chat]",
 )
 @click.option(
     "--token-divisor",
@@ -129,6 +130,13 @@ class _Options(TypedDict):
     type=click.IntRange(1, 10_000),
     help="Divides all token counts of a TRACE.  [default: the least of 1, 2, 4 ... 512"
     " with which 95 in 100 calls fit the engine]",
+)
+@click.option(
+    "--client",
+    metavar="NAME",
+    default="none",
+    show_default=True,
+    help="What a refused caller does: none, patient, impatient, deaf, cancel or undo.",
 )
 @click.option(
     "--replicas",
@@ -190,9 +198,10 @@ def command(**options: Unpack[_Options]) -> None:
 
     The policy is the installed one, and meets what a host would show it: the engine's
     page as a scraper read it, late, and the facts of each request. Who is refused does
-    not come again; in a session of an agent nothing follows a refusal. The log is that
-    of a real run, and says that it is simulated. First comes what is planned, then
-    what came of it in five lines; the page of `admitperf report` ends the output.
+    what --client says: as a rule it does not come again, and in a session of an agent
+    nothing follows a refusal. The log is that of a real run, and says that it is
+    simulated. First comes what is planned, then what came of it in five lines; the
+    page of `admitperf report` ends the output.
 
     Two policies are compared over several seeds: give all runs one --experiment, and
     each seed to every policy. The capacity is the same in all of them.
@@ -210,6 +219,7 @@ def command(**options: Unpack[_Options]) -> None:
 
 
 def _asked(options: _Options) -> "Asked":
+    from admitperf.bench.callers.client import client
     from admitperf.bench.simulation import Asked
     from admitperf.simulator.profile import profile
 
@@ -223,6 +233,7 @@ def _asked(options: _Options) -> "Asked":
         parameters=_parameters(options["policy"], options["parameters"]),
         workload=options["workload"] or ("chat",),
         divisor=options["divisor"],
+        client=client(options["client"]),
         rate_per_s=options["rate_per_s"],
         load=options["load"] or 1.0,
         lasts_s=for_s,
@@ -295,13 +306,27 @@ def _ran(asked: "Asked", options: _Options) -> "Ran":
             click.echo(what, err=True)
 
     path = Path(options["path"] or _usual_path(asked))
-    if not options["force"] and path.is_file() and path.stat().st_size:
-        what = "is there and not empty; name another file with -o, or add --force"
-        raise UnreadableInput(printable(f"{path}: {what}"))
+    _refuse_place(path, force=options["force"])
     try:
         return simulate(asked, path, _progress, planned)
     finally:
         _progress("")
+
+
+def _refuse_place(path: Path, *, force: bool) -> None:
+    """Says so when a log is not to go where it was told to."""
+    from admitperf.bench.place import telling
+
+    with telling(path):
+        what = path.stat() if path.exists() else None
+    if what is None:
+        return
+    if not path.is_file():
+        said = "is no plain file; a log is read again when it is written"
+        raise UnreadableInput(printable(f"{path}: {said}"))
+    if what.st_size and not force:
+        said = "is there and not empty; name another file with -o, or add --force"
+        raise UnreadableInput(printable(f"{path}: {said}"))
 
 
 def _usual_path(asked: "Asked") -> str:
@@ -375,10 +400,10 @@ def _plain(ran: "Ran") -> dict[str, Any]:
             "engines": asked.replicas,
         },
         "rate_per_s": ran.rate_per_s,
-        "rate_counts": f"{ran.offered.noun}s",
+        "rate_counts": f"{ran.workload.noun}s",
         "load": ran.load,
         "lasts_s": ran.lasts_s,
-        "count": ran.plan.count,
+        "count": len(ran.plan.begun),
         "notes": ran.notes(),
         "log": str(ran.path),
     }

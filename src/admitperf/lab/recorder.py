@@ -114,6 +114,7 @@ class Recorder:
         """What has a simulated engine in it is simulated, from then on."""
         if not self.simulated and _any_simulated(pages):
             self.notes["simulated"] = True
+            self._lines.restate()
 
     def _count(self, found: Round) -> None:
         counts = self.counts

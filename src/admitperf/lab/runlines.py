@@ -78,6 +78,10 @@ class RunLines:
         told = {"k": "control", "run": self.run, "t_us": t_us, "event": event}
         self._put(dumps({**told, **details}))
 
+    def restate(self) -> None:
+        """Has the header written again before the next line, since it says more now."""
+        self._repeat_us = 0
+
     def flush(self, timeout_s: float = 0.0) -> bool:  # noqa: ARG002  a sink's signature
         """The file's own business."""
         return True

@@ -18,6 +18,7 @@ from admitperf.lab.recorded import applied
 from admitperf.reports.files.shape import fault
 from admitperf.reports.quantile import Spread
 from admitperf.reports.wording import number, plural
+from admitperf.scrape.simulated import INFO, simulated_by
 
 _GZIP = b"\x1f\x8b"
 _PEEK = 65_536
@@ -56,7 +57,8 @@ class Known:
 
 Sizes = dict[str, Known]
 """By name: kv_tokens, block_tokens, max_num_seqs, tokens_per_request, tokens_p95,
-running and kv_pressure (the largest seen). What is not known is absent."""
+running and kv_pressure (the largest seen), and simulated, which is 1 when the page or
+the log says that the engine is. What is not known is absent."""
 
 
 def from_page(page: Mapping[str, float]) -> Sizes:
@@ -77,7 +79,7 @@ def from_page(page: Mapping[str, float]) -> Sizes:
     slots = {value for _, value in series.samples(_SLOTS)}
     if len(slots) == 1:
         found["max_num_seqs"] = Known(slots.pop(), "the page")
-    return found | _mean_tokens(series)
+    return found | _mean_tokens(series) | _simulated(page, "the page")
 
 
 def is_log(path: str) -> bool:
@@ -117,12 +119,17 @@ class _Seen:
         self._got: dict[tuple[str, int], float] = {}
         self._high: dict[str, float] = {}
         self._capacity: set[float] = set()
+        self._simulated = False
         self._raw: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
 
     def take(self, line: Fields) -> None:
         """Reads one line."""
         if line["k"] == "decision":
             self._decision(line)
+        elif line["k"] == "run":
+            notes = line.get("notes")
+            if isinstance(notes, dict) and notes.get("simulated") is True:
+                self._simulated = True
         elif line["k"] == "outcome" and _is_number(line.get("output_tokens")):
             self._got[line["run"], line["of"]] = line["output_tokens"]
         elif line["k"] == "reading":
@@ -132,6 +139,8 @@ class _Seen:
     def _decision(self, line: Fields) -> None:
         self.decisions += 1
         signals, facts = line.get("signals") or {}, line.get("facts") or {}
+        if any(name.startswith(INFO) for name in line.get("raw") or ()):
+            self._simulated = True
         for name in ("running", "kv_pressure"):
             if _is_number(signals.get(name)):
                 self._high[name] = max(signals[name], self._high.get(name, 0.0))
@@ -152,6 +161,10 @@ class _Seen:
             found["kv_tokens"] = Known(min(self._capacity), "the log's smallest")
         for name, value in self._high.items():
             found[name] = Known(value, "the largest seen")
+        for page in self._raw.values():
+            found |= _simulated(page, "the log")
+        if self._simulated:
+            found["simulated"] = Known(1.0, "the log")
         return found | _of_requests(list(self._requests()))
 
     def _requests(self) -> Iterator[float]:
@@ -160,6 +173,11 @@ class _Seen:
             out = self._got.get(key, most)
             if out is not None:
                 yield asked + out
+
+
+def _simulated(page: Mapping[str, float], origin: str) -> Sizes:
+    said = simulated_by(page) is not None
+    return {"simulated": Known(1.0, origin)} if said else {}
 
 
 def _of_requests(tokens: Sequence[float]) -> Sizes:

@@ -22,13 +22,15 @@ from admitperf.reports.runs.joint import Joint, joint
 from admitperf.reports.runs.load import Load, loads
 from admitperf.reports.runs.log import Files, Log, opened
 from admitperf.reports.runs.movement import Movement, movements
+from admitperf.reports.runs.planned import Planned, ownerless, planned
 from admitperf.reports.runs.repair import Repair
 from admitperf.reports.runs.run import Basis, Run, runs
-from admitperf.reports.runs.run_notices import notices, odd, sizes, unwhole
+from admitperf.reports.runs.run_notices import notices, odd, sizes, unasked, unwhole
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.runs.undated import drop_times
 from admitperf.reports.runs.warmup import Cut, Warmup
 from admitperf.reports.times import Times
+from admitperf.reports.wording import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class RunReport:
         cost: 4, what it cost.
         faults: 5, faults of the instrument.
         load: what was offered: how much, how fast, how big.
+        planned: 4, what a benchmark's plan offered and what became of it; None without
+            call lines.
         warmup: what was left out at its beginning; None when nothing was asked to be.
         notices: what a reader should know before believing the numbers, in sentences.
         basis: "requests"; "samples" when a policy only watched an engine's metrics,
@@ -74,6 +78,7 @@ class RunReport:
     cost: Cost
     faults: Faults
     load: Load
+    planned: Planned | None
     warmup: Warmup | None
     notices: tuple[str, ...]
     basis: Basis
@@ -83,8 +88,11 @@ class RunReport:
     def goodput(self) -> Share | None:
         """The headline: of calls, on the user's clock, where logical ids exist.
 
-        Else of attempts. None without outcomes.
+        Of the planned calls where the log says what was planned; without logical ids of
+        attempts. None without outcomes.
         """
+        if self.planned is not None:
+            return self.planned.goodput
         calls = self.cost.requests
         return self.cost.goodput if calls is None else calls.goodput
 
@@ -140,6 +148,11 @@ def report(
         found = runs(log)
         left_out = {} if cut is None else cut.apply(log.store, len(found))
         made = _Asked(log, found, slo).reports(repeated, left_out)
+        if lost := ownerless(log.store):
+            log.files.notices.append(
+                f"{plural(lost, 'call line')} name no run, and their file holds none or"
+                " several: they are in no number"
+            )
         return Report(_sized(made), log.files)
 
 
@@ -173,6 +186,7 @@ class _Asked:
             {run.number: slo or Slo.declared(run.said("slo")) for run in found},
         )
         self.loads = loads(store, by_number, self.columns)
+        self.planned = planned(store)
         self.odd = odd(store)
 
     def reports(
@@ -193,6 +207,11 @@ class _Asked:
             for run in self.runs
         ]
 
+    def _paid(self, run: int) -> Cost:
+        """What a run cost; how long answers should be is the plan's to say."""
+        paid, plan = self.costs[run], self.planned.get(run)
+        return paid if plan is None else replace(paid, output=plan.output)
+
     def _known(self) -> dict[int, set[str]]:
         """The signals that each run has values of."""
         return {
@@ -207,7 +226,7 @@ class _Asked:
     ) -> RunReport:
         log, number = self.log, run.number
         store = log.store
-        said, paid, load = self.answers[number], self.costs[number], self.loads[number]
+        said, paid, load = self.answers[number], self._paid(number), self.loads[number]
         compared = self.gates.get(number, ())
         together, nearest = joint(store, number, compared, self.columns) or (None, None)
         seen = Evidence(
@@ -241,10 +260,12 @@ class _Asked:
                 ends_early=tuple(one for one in run.paths if one in log.files.cut),
             ),
             load=load,
+            planned=self.planned.get(number),
             warmup=warmup,
             notices=(
                 *unwhole(run.paths, log.files.cut, repeated),
                 *notices(number, self.odd, store, load, paid),
+                *unasked(self.planned.get(number), warmup, run.said("notes")),
             ),
             basis=run.basis,
             paths=run.paths,
@@ -274,10 +295,12 @@ _NAMED = (
 
 def _sized(made: Sequence[RunReport]) -> tuple[RunReport, ...]:
     """The reports, with a notice where runs of one policy differ in size."""
-    repeats: dict[tuple[Any, Any], list[RunReport]] = {}
+    repeats: dict[tuple[Any, Any, Any], list[RunReport]] = {}
     for run in made:
         if run.header.get("experiment") is not None:
-            key = (run.header["experiment"], run.header.get("policy"))
+            notes = run.header.get("notes")
+            load = notes.get("load") if isinstance(notes, dict) else None
+            key = (run.header["experiment"], run.header.get("policy"), load)
             repeats.setdefault(key, []).append(run)
     said = {
         id(run): sizes([one.answers.offered for one in group])

@@ -11,12 +11,12 @@ from admitperf.simulator.engine.engine import Engine
 from admitperf.simulator.engine.events import End, FirstToken, Refused
 from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fleet import Fleet
-from admitperf.simulator.loop import Setting, run, serve
+from admitperf.simulator.loop import Driven, Setting, run, serve
 from admitperf.simulator.scraper import Scraping
 from admitperf.simulator.streams import stream
 from admitperf.simulator.traffic.arrival import Arrival
 from admitperf.simulator.traffic.closed_loop import closed_loop
-from admitperf.simulator.traffic.traffic import OpenLoop, Traffic
+from admitperf.simulator.traffic.traffic import Answer, OpenLoop, Traffic
 from admitperf.simulator.traffic.workload import (
     Kind,
     Phase,
@@ -27,7 +27,9 @@ from admitperf.simulator.traffic.workload import (
 from admitperf.simulator.virtual_clock import VirtualClock
 
 __all__ = [
+    "Answer",
     "Arrival",
+    "Driven",
     "End",
     "Engine",
     "EngineModel",

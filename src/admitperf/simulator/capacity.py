@@ -3,16 +3,23 @@
 Its own limits on the queue are lifted meanwhile: they say what it refuses.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from admitperf.simulator.engine.engine import Engine
-from admitperf.simulator.engine.events import End
+from admitperf.simulator.engine.events import End, Refused
 from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.traffic.arrival import Arrival
 from admitperf.simulator.traffic.sessions import Session, Standing
-from admitperf.simulator.traffic.traffic import ClosedLoop, Coming, Traffic
+from admitperf.simulator.traffic.traffic import (
+    BUSY,
+    Answer,
+    ClosedLoop,
+    Coming,
+    Traffic,
+    answer_to,
+)
 
 CLIENTS = 2
 """Clients of the closed loop, in slots of the engine: half of them always wait."""
@@ -64,7 +71,8 @@ def of_requests(model: EngineModel, asked: Iterator[Arrival]) -> Capacity:
     clients = CLIENTS * model.max_num_seqs
     counted = max(ANSWERS_LEAST, ANSWERS_A_CLIENT * clients)
     count = counted + 3 * clients  # two rounds to settle, one that dies away
-    ended = list(answered(ClosedLoop(asked, clients, count), _unlimited(model)))
+    traffic = ClosedLoop(asked, clients, count)
+    ended = list(answered(traffic, _unlimited(model), told=_served))
     at_s = [end.at_s for end in ended[2 * clients : len(ended) - clients]]
     span_s = at_s[-1] - at_s[0]
     return Capacity((len(at_s) - 1) / span_s, clients, len(at_s))
@@ -84,7 +92,7 @@ def of_sessions(model: EngineModel, sessions: Sequence[Session], seed: int) -> C
     mean = sum(len(session.calls) for session in sessions) / len(sessions)
     best, agents = Capacity(0.0, 0, 0, mean), AGENTS_FIRST
     while agents <= AGENTS_MOST:
-        per_s, answers = _with_agents(model, sessions, agents, seed)
+        per_s, answers = with_agents(model, sessions, agents, seed)
         if per_s < best.requests_per_s * GAIN:
             break
         best = Capacity(per_s, agents, answers, mean)
@@ -92,13 +100,24 @@ def of_sessions(model: EngineModel, sessions: Sequence[Session], seed: int) -> C
     return best
 
 
-def _with_agents(
+def with_agents(
     model: EngineModel, sessions: Sequence[Session], agents: int, seed: int
 ) -> tuple[float, int]:
-    """Answers a second, and how many were counted."""
+    """What so many agents get without end.
+
+    Args:
+        model: the engine.
+        sessions: what they do, at least one.
+        agents: how many, each with one session at a time.
+        seed: of the draw.
+
+    Returns:
+        Answers a second, and how many were counted.
+    """
     until_s = SETTLE_S + MEASURE_S
     traffic = Standing(sessions, agents, until_s, seed)
-    ended = (end.at_s for end in answered(traffic, _unlimited(model), until_s))
+    found = answered(traffic, _unlimited(model), until_s, _served)
+    ended = (end.at_s for end in found)
     begin_s, _ = _passed(ended, 0.0, SETTLE_S, SETTLE_ANSWERS)
     end_s, answers = _passed(ended, begin_s, MEASURE_S, MEASURE_ANSWERS)
     return (answers / (end_s - begin_s) if answers else 0.0), answers
@@ -122,12 +141,29 @@ def _unlimited(model: EngineModel) -> EngineModel:
     return replace(model, max_num_queued_reqs=None, max_num_queued_tokens=None)
 
 
+def _served(_end: End) -> Answer:
+    """Who measures a capacity looks at no times, and there are very many of them."""
+    return _SERVED
+
+
+_SERVED = Answer(ok=True)
+
+
 def answered(
-    traffic: Traffic, model: EngineModel, until_s: float = inf
+    traffic: Traffic,
+    model: EngineModel,
+    until_s: float = inf,
+    told: Callable[[End], Answer] = answer_to,
 ) -> Iterator[End]:
     """What traffic gets from an engine with nothing before it, in the order of time.
 
     What the engine's own limits refuse is told to the traffic.
+
+    Args:
+        traffic: who asks.
+        model: the engine.
+        until_s: nothing happens later.
+        told: what the traffic is told of an end.
 
     Raises:
         ValueError: a request can never fit into the engine.
@@ -139,12 +175,14 @@ def answered(
             return
         for event in engine.run_to(at_s):
             if isinstance(event, End):
-                coming.add(traffic.after(event.arrival, event.at_s, ok=True))
+                coming.add(traffic.after(event.arrival, event.at_s, told(event)))
                 yield event
+            elif isinstance(event, Refused):
+                coming.add(traffic.after(event.arrival, event.at_s, BUSY))
         while coming.next_s <= at_s:
             _submit(engine, coming.take(), coming, traffic)
 
 
 def _submit(engine: Engine, arrival: Arrival, coming: Coming, traffic: Traffic) -> None:
     if not engine.submit(arrival):
-        coming.add(traffic.after(arrival, engine.now_s, ok=False))
+        coming.add(traffic.after(arrival, engine.now_s, BUSY))

@@ -11,7 +11,7 @@ from typing import Literal
 
 from admitperf.core.digest import blake2b
 from admitperf.simulator.engine.engine import Engine
-from admitperf.simulator.engine.events import Event
+from admitperf.simulator.engine.events import Event, Gone
 from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.streams import stream
 from admitperf.simulator.traffic.arrival import Arrival
@@ -62,11 +62,13 @@ class Fleet:
         self._late.extend(engine.run_to(self.now_s))
         return engine.submit(arrival)
 
-    def cancel(self, request_id: str) -> None:
-        """A caller went away."""
+    def cancel(self, request_id: str) -> Gone | None:
+        """A caller went away; what its request had, None = it is nowhere inside."""
         for engine in self.engines:
             self._late.extend(engine.run_to(self.now_s))
-            engine.cancel(request_id)
+            if gone := engine.cancel(request_id):
+                return gone
+        return None
 
     def run_to(self, until_s: float) -> Iterator[Event]:
         """Lets time pass everywhere, and tells what happens in its order."""

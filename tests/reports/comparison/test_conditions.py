@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.reports.byhand import decision, kv
+from tests.reports.byhand import call, decision, kv
 from tests.reports.comparison.test_guards import asked, compared, void_by
 from tests.reports.repeats_byhand import BASELINE, BETTER, arm, baseline, better, repeat
 
@@ -72,7 +72,6 @@ def test_without_an_slo_ok_alone_counts(compared):
     ("ours", "theirs", "said"),
     [
         ({"model": "a"}, {"model": "b"}, "model differs: a in queue_bound r1"),
-        ({"load": 1.2}, {"load": 1.5}, "load differs: 1.2 in"),
         ({"simulated": True}, {"simulated": False}, "simulated differs: True in"),
         ({"client": "polite"}, {"client": "greedy"}, "client differs: polite in"),
     ],
@@ -157,3 +156,49 @@ def test_the_samples_of_the_byhand_arms_are_what_they_say():
     assert sum(line["k"] == "outcome" and line["ttft_ms"] < 1500 for line in run) == 70
     assert len(arm("no_admission", BASELINE)) == 6 * (1 + 100 + 100)
     assert kv(1, 0.95)["verdict"] == "defer"
+
+
+# ------------------------------------------------------------------------- plans
+
+
+def planned_arm(policy, load, *, asked=100, name="r", **changes):
+    """Six repeats whose plan offers 100 calls, of which so many were asked."""
+    lines = []
+    for n in range(1, 7):
+        notes = {"plan": f"p{n}", "load": load, **changes}
+        run = f"{policy}-{name}{n}-{load}"
+        facts = {"notes": notes, "run": run}
+        lines += repeat(policy, f"{name}{n}", 50 + n, offered=asked, **facts)
+        for place in range(100):
+            ended = "answered" if place < asked else "never_sent"
+            ttft_ms = 400 + n if place < 40 + n else 9000
+            said = {"ttft_ms": ttft_ms} if ended == "answered" else {}
+            lines.append(call(place, ended, run=run, slo_class="", **said))
+    return lines
+
+
+def test_one_plan_is_one_load_however_much_of_it_was_asked(compared):
+    """A refusal ends a session: fewer are asked, and as many are offered."""
+    made = compared(
+        planned_arm("queue_bound", 1.2, asked=60), planned_arm("no_admission", 1.2)
+    )
+    assert asked(made, "load")[0].answer == "ok"
+    assert made.arm.repeats[0].unit == "planned calls"
+    assert {one.goodput.of for one in made.arm.repeats} == {100}
+    assert asked(made, "one load")[0].answer == "ok"
+
+
+def test_several_loads_are_no_comparison(compared):
+    """What helps at one can harm at another; the benchmark's own compare asks apart."""
+    both = [
+        planned_arm(policy, 0.8, name="x0.8-b")
+        + planned_arm(policy, 1.2, name="x1.2-b")
+        for policy in ("queue_bound", "no_admission")
+    ]
+    made = compared(*both)
+    check, said = asked(made, "one load")
+    assert (made.verdict, check.answer) == ("void", "no")
+    assert said == (
+        "The runs are at several loads (0.8, 1.2): `admitperf bench compare pilot` asks"
+        " them apart."
+    )

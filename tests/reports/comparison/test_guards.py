@@ -10,7 +10,7 @@ from admitperf.reports.report import report
 NUMBERS = {
     "fired": 1, "load": 2, "outcomes": 3, "separate": 4, "instrument": 5,
     "partner": 6, "copies": 7, "slo": 8, "warmup": 9, "cluster": 10, "on time": 11,
-    "stated": 12, "known": 13,
+    "stated": 12, "known": 13, "one load": 14,
 }  # fmt: skip
 
 

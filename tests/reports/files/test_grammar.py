@@ -58,6 +58,7 @@ FULL = {
     "outcome": byhand.outcome(1, error="e", finish_reason=None, output_tokens=9),
     "lost": byhand.lost(decision=3),
     "control": byhand.control("blind", seq=3, why={"deep": [1, {"a": None}]}),
+    "call": byhand.call(3, tenant="t", kind="read", late_ms=0.5, computed_tokens=340),
 }
 FULL["run"]["basis"] = "samples"
 # As JSON text: what a field may wrongly hold, and what no JSON reader should take.

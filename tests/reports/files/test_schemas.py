@@ -66,6 +66,13 @@ VALID = {
         byhand.control("blind", reason="signal_stale", why="4 s old"),
         byhand.control("outcome_repeated", id="r1"),
     ],
+    "call": [
+        byhand.call(1),
+        byhand.call(2, "never_sent", run="a1", t_us=5),
+        byhand.call(3, "refused", refused_ms=12.5, reason="queue_depth", status=503),
+        byhand.call(4, "cancelled", ttft_ms=300, last_ttft_ms=20, scored=False),
+        {"k": "call", "id": "s5/0", "session": "s5", "ended": "unfinished"},
+    ],
 }
 
 INVALID = {
@@ -105,6 +112,13 @@ INVALID = {
     ],
     "lost": [byhand.lost(decision=-1), byhand.lost(bytes=3)],
     "control": [byhand.control("Not A Word"), byhand.control(7)],
+    "call": [
+        byhand.call(1, "forgotten"),
+        byhand.call(1, ttft_ms=-1),
+        byhand.call(1, place=1.5),
+        byhand.call(1, scored="yes"),
+        byhand.call(1, colour="blue"),
+    ],
 }
 
 

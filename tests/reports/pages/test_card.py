@@ -92,3 +92,10 @@ def test_the_card_says_what_an_oracle_told(write):
     text = card(report([write(*lines)]), COMMAND)
     told = ["ORACLE", "the policy was told how long answers would be"]
     assert told in rows(text, "Configuration")
+
+
+def test_a_plan_is_what_goodput_is_of():
+    """Its calls, and how many of them were never asked."""
+    told = card(example("planned"), "admitperf report planned.jsonl --card md")
+    assert "| goodput | 0.447 | 21 | 47 planned calls offered |" in told
+    assert "| never asked | 0.213 | 10 | 47 planned calls offered |" in told

@@ -247,3 +247,19 @@ def test_every_item_is_a_term_of_the_survey():
     """Its notion is not ours, and the page of terms says so."""
     marked = [terminology.term(name).origin for name in NAMES]
     assert set(marked) == {terminology.SURVEY}
+
+
+@pytest.mark.parametrize(("above", "answer"), [(0.95, "pass"), (0.5, "fail")])
+def test_below_capacity_a_policy_need_not_fire(write, above, answer):
+    """Where it fired above capacity, in the same experiment, it was alive."""
+    paths = []
+    for name, load, pressure in (("low", 0.5, 0.5), ("high", 1.5, above)):
+        head = header(run=name, name=name, experiment="e", notes={"load": load})
+        lines = [{**kv(n, pressure), "run": name} for n in range(1, 4)]
+        paths.append(write(head, *lines, name=f"{name}.jsonl"))
+    made = report(paths).runs
+    low = next(run for run in made if run.header["name"] == "low")
+    liveness, *_ = items(low, made)
+    assert liveness.answer == answer
+    assert ("fired in 1 of 1 run above it" in liveness.says) == (answer == "pass")
+    assert items(low)[0].answer == "fail"

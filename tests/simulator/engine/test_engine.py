@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from tests.simulator.small import MODELS, arrival, ends, events, model, plans
 
 from admitperf.simulator import End, Engine, FirstToken, Refused
+from admitperf.simulator.engine.events import Gone
 
 EXACT = pytest.approx
 
@@ -334,8 +335,8 @@ def test_who_leaves_while_decoding_is_gone_when_the_step_is_over():
     engine.submit(arrival(1))
     engine.submit(arrival(2))
     list(engine.run_to(0.125))
-    engine.cancel("r1")
-    engine.cancel("r1")
+    assert engine.cancel("r1") == Gone(2, EXACT(110), 0)
+    assert engine.cancel("r1") is None
     list(engine.run_to(0.129))
     assert (engine.inside, engine.running, engine.waiting) == (2, 1, 1)
     happened = list(engine.run_to(math.inf))
@@ -355,8 +356,8 @@ def test_who_leaves_from_the_queue_or_in_the_middle_of_a_prompt_has_no_token():
         engine.submit(one)
         list(engine.run_to(0.0))
     list(engine.run_to(0.3))
-    for one in ("r1", "r2", "unknown"):
-        engine.cancel(one)
+    found = [engine.cancel(one) for one in ("r1", "r2", "unknown")]
+    assert found == [Gone(0, None, 0), Gone(0, None, None), None]
     assert not engine.submit(arrival(4))  # their prompts count until they are gone
     (first, end) = engine.run_to(math.inf)
     assert (first.arrival.id, first.at_s) == ("r3", EXACT(0.42 + 0.11))
@@ -370,7 +371,7 @@ def test_who_leaves_on_the_way_to_the_queue_is_gone_at_once():
     """It was nowhere yet."""
     engine = Engine(model(front_ms=20.0))
     engine.submit(arrival(1))
-    engine.cancel("r1")
+    assert engine.cancel("r1") == Gone(0, None, None)
     assert (engine.inside, engine.next_s) == (0, math.inf)
     assert list(engine.run_to(math.inf)) == []
 

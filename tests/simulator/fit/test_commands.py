@@ -19,7 +19,7 @@ def typed(*words):
 def recorded(tmp_path):
     """A run of one client and one of four, as files."""
     return [
-        written(run(clients=n, requests=8 * n, name=f"c{n}"), tmp_path / f"c{n}.jsonl")
+        written(run(clients=n, requests=10 * n, name=f"c{n}"), tmp_path / f"c{n}.jsonl")
         for n in (1, 4)
     ]
 
@@ -117,3 +117,44 @@ def test_a_size_no_engine_has_is_wrong_use(recorded):
     done = typed("fit", recorded[0], "--engine", "slots=3")
     assert done.exit_code == 2
     assert "max_num_seqs" in done.stderr
+
+
+def test_too_few_requests_are_refused_in_one_line(tmp_path):
+    """Of all runs together; one more is enough."""
+    few = [
+        written(run(clients=1, requests=n, name=f"c{n}"), tmp_path / f"c{n}.jsonl")
+        for n in (4, 5)
+    ]
+    out = tmp_path / "p.json"
+    done = typed("fit", *few, "-o", out)
+    assert done.exit_code == 2
+    (said,) = done.stderr.splitlines()
+    assert "9 usable requests are in the runs, and 10 are the least" in said
+    assert not out.exists()
+    more = written(run(clients=1, requests=6, name="c6"), tmp_path / "c6.jsonl")
+    assert typed("fit", few[0], more, "-o", out).exit_code == 0
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_log_of_several_engines_is_fitted_with_a_word_about_it(tmp_path, replicas):
+    """In the profile's notes, and so on the page; of one engine there is none."""
+    log = tmp_path / "log.jsonl"
+    asked = run(clients=4, requests=40).asked
+    head = {"k": "run", "run": "a", "seq": 0, "t_us": 0, "notes": {
+        "max_num_seqs": 8, "num_blocks": 512, "block_size": 32, "replicas": replicas,
+    }}  # fmt: skip
+    told = [head]
+    for seq, one in enumerate(asked, 1):
+        facts = {"input_tokens": one.input_tokens}
+        at_us = round(one.sent_s * 1e6)
+        told += [
+            {"k": "decision", "run": "a", "seq": seq, "t_us": at_us, "facts": facts},
+            {"k": "outcome", "run": "a", "seq": seq, "of": seq, "ok": True,
+             "ttft_ms": one.ttft_ms, "e2e_ms": one.e2e_ms,
+             "output_tokens": one.output_tokens},
+        ]  # fmt: skip
+    log.write_text("".join(json.dumps(line) + "\n" for line in told))
+    done = typed("fit", log, "-o", tmp_path / "p.json")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert ("log is of 3 engines, and does not say which" in said) is (replicas == 3)

@@ -111,7 +111,7 @@ def test_real_runs_drawn_to_a_simulated_profile_say_so(real, made_up):
     """The runs were measured; what stands in for the rest was not."""
     base = fitted([read(made_up)], name="b")
     made = fitted(
-        [replace(read(real), asked=read(real).asked[:9])], name="x", base=base
+        [replace(read(real), asked=read(real).asked[:10])], name="x", base=base
     )
     assert made.measured
     assert made.provenance.priors

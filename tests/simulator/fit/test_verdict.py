@@ -93,7 +93,7 @@ def test_without_chance_there_is_no_middle_90_percent(recorded):
 
 def test_fit_warns_of_a_step_that_the_prior_filled_in(tmp_path):
     """Loud, on stderr and in the text, with the run that would help."""
-    one = written(run(clients=1, requests=9, name="c1"), tmp_path / "c1.jsonl")
+    one = written(run(clients=1, requests=10, name="c1"), tmp_path / "c1.jsonl")
     out = tmp_path / "p.json"
     done = typed("fit", one, "-o", out)
     assert "step_ms" in profile(out).provenance.priors

@@ -92,9 +92,13 @@ def test_the_engine_stands_still_while_metrics_answer(start):
         assert server.ask(max_tokens=40, ignore_eos=True).status == 200
         done.set()
 
+    def shown():
+        server.serving.front.house.wall.catch_up()
+        return server.engine.gauges.running  # once its first step is over
+
     caller = threading.Thread(target=ask)
     caller.start()
-    server.until(lambda: server.engine.running)
+    server.until(shown)
     server.fault("frozen", what="engine")
     given = metric(server, "vllm:generation_tokens_total")
     assert not done.wait(0.4)

@@ -36,7 +36,7 @@ class Repeat:
         name: which repeat; `#2` where the second has no name.
         ids: its run ids.
         finding: LIVE, INERT, UNKNOWN, BASELINE or SHADOW.
-        unit: what is counted: "calls" or "attempts".
+        unit: what is counted: "planned calls", "calls" or "attempts".
         goodput: those that met the SLO, of those offered; None without outcomes.
         refused: those that were never let in, of those offered.
         failed: outcomes that did not end well, of those reported.

@@ -51,6 +51,24 @@ def _one_warmup(contest: Contest) -> Answered:
     return OK, (f"The first {cut} of each run are left out, in both arms: {what}.",)
 
 
+def _one_load(contest: Contest) -> Answered:
+    """A mean over loads answers no question: what helps at one can harm at another."""
+    for name in ("load", "session_load"):
+        loads = [*values(contest, partial(_noted, name))]
+        if len(found := [load for load in loads if load]) > 1:
+            experiment = contest.arm.runs[0].header.get("experiment")
+            which = printable(str(experiment)) if experiment else "EXPERIMENT"
+            return NO, (
+                (
+                    f"The runs are at several loads ({', '.join(sorted(found))}):"
+                    f" `admitperf bench compare {which}` asks them apart."
+                ),
+            )
+        if found:
+            return OK, (f"All at {found[0]}x of capacity.",)
+    return NOT_ASKED, ("No run notes its load.",)
+
+
 def _same_cluster(contest: Contest) -> Answered:
     differ, same = [], []
     for name in _CONDITIONS:
@@ -74,7 +92,6 @@ _CONDITIONS = (
     "hardware",
     "workload",
     "client",
-    "load",
     "capacity_per_s",
     "ignore_eos",
     "slo_from",
@@ -169,12 +186,15 @@ def _as_stated(contest: Contest) -> Answered:
 def _multiple(who: str, run: RunReport) -> Iterator[tuple[bool, float, str]]:
     """Whether it is near the stated one, the measured one, and both in words."""
     load, capacity = (stated.positive(run, name) for name in ("load", "capacity_per_s"))
-    rate = run.load.rate_per_s
+    rate, reached = run.load.rate_per_s, stated.positive(run, "load_reached")
+    if reached is not None and capacity is not None:
+        rate = reached * capacity  # of the plan, in the unit of the capacity
     if load is None or capacity is None or rate is None:
         return
     # A Poisson plan of n requests misses its own rate by 1/sqrt(n), and two of those
     # are no fault.
-    tolerance = max(MOST_OFF_LOAD, 2 / max(score.offered(run), 1) ** 0.5)
+    n = score.offered(run) if run.planned is None else run.planned.sessions.of
+    tolerance = max(MOST_OFF_LOAD, 2 / max(n, 1) ** 0.5)
     found = rate / capacity
     near = abs(found - load) <= tolerance * load
     yield near, found, f"{who}: {found:.2f}x of capacity, stated {number(load)}x."
@@ -208,5 +228,6 @@ CONDITIONS: tuple[tuple[str, Callable[[Contest], Answered]], ...] = (
     ("requests were sent when they were due", _on_time),
     ("the rate is the stated multiple of capacity", _as_stated),
     ("the signals it compares were known on 99 %", _known),
+    ("one multiple of capacity", _one_load),
 )
 """What is asked, in order."""

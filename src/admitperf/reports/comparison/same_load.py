@@ -61,7 +61,7 @@ def rates_apart(pair: Pair) -> str | None:
     """How the rates differ although both arms met one plan; None when they do not."""
     rates = next(_quantities(pair))
     plans = pair.arm.load.plan, pair.baseline.load.plan
-    if not plans[0] or plans[0] != plans[1] or not rates.known:
+    if not plans[0] or plans[0] != plans[1] or not rates.known or rates.name != _RATE:
         return None
     return rates.text if rates.apart > SAME_LOAD else None
 
@@ -101,6 +101,11 @@ class _Quantity:
 
 def _quantities(pair: Pair) -> Iterator[_Quantity]:
     arm, baseline = pair.arm.load, pair.baseline.load
+    plans = pair.arm.planned, pair.baseline.planned
+    if plans[0] is not None and plans[1] is not None:
+        # what is asked of a plan depends on the answers, and what it offers does not
+        yield _Quantity("calls", plans[0].calls, plans[1].calls)
+        return
     yield _Quantity(_RATE, arm.rate_per_s, baseline.rate_per_s)
     if arm.calls is not None and baseline.calls is not None:
         yield _Quantity("calls", arm.calls, baseline.calls)

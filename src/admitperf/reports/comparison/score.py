@@ -6,16 +6,20 @@ from admitperf.reports.quantile import Spread
 from admitperf.reports.ratio import Share
 from admitperf.reports.report import RunReport
 
-Unit = Literal["calls", "attempts"]
+Unit = Literal["planned calls", "calls", "attempts"]
 
 
 def unit(run: RunReport) -> Unit:
-    """What is counted: calls where the log has logical ids, else attempts."""
+    """What is counted: of a plan its calls, else calls by logical id, else attempts."""
+    if run.planned is not None:
+        return "planned calls"
     return "attempts" if run.cost.requests is None else "calls"
 
 
 def offered(run: RunReport) -> int:
     """How many were offered, in the run's unit."""
+    if run.planned is not None:
+        return run.planned.offered
     calls = run.cost.requests
     return run.cost.offered if calls is None else calls.offered
 
@@ -31,7 +35,13 @@ def met(run: RunReport) -> Share | None:
 
 
 def refused(run: RunReport) -> Share:
-    """Those that were never let in, of those offered."""
+    """Those that were never let in, of those offered.
+
+    Of a plan also those never asked, since a refusal had ended their session.
+    """
+    if run.planned is not None:
+        away = run.planned.refused.n + run.planned.never_asked.n
+        return Share.part(away, run.planned.offered)
     calls = run.cost.requests
     if calls is None:
         return Share.part(run.cost.offered - run.cost.let_in.n, run.cost.offered)

@@ -34,6 +34,9 @@ Fields = dict[str, Any]
 
 VERDICTS = ("admit", "defer", "reject")
 
+ENDS = ("answered", "cancelled", "refused", "failed", "never_sent", "unfinished")
+"""How a planned call ended; cancelled: its caller closed it."""
+
 FACTS: Mapping[str, Form] = {
     "logical_id": TEXT,
     "attempt": COUNT,
@@ -149,6 +152,36 @@ KINDS: Mapping[str, Kind] = {
         },
     ),
     "control": Kind({**_ALWAYS, "event": TEXT}, {"seq": COUNT}),
+    "call": Kind(
+        {"id": TEXT, "session": TEXT, "ended": word(*ENDS)},
+        {
+            "run": TEXT,
+            "t_us": COUNT,
+            "tenant": TEXT,
+            "slo_class": TEXT,
+            "kind": TEXT,
+            "place": COUNT,
+            "due_s": NUMBER,
+            "input_tokens": COUNT,
+            "output_tokens": COUNT,
+            "new_tokens": COUNT,
+            "begun_s": NUMBER,
+            "attempts": COUNT,
+            "refusals": COUNT,
+            "status": COUNT,
+            "reason": TEXT,
+            "error": TEXT,
+            "ttft_ms": DURATION,
+            "last_ttft_ms": DURATION,
+            "max_gap_ms": DURATION,
+            "e2e_ms": DURATION,
+            "refused_ms": DURATION,
+            "got_tokens": COUNT,
+            "computed_tokens": COUNT,
+            "late_ms": DURATION,
+            "scored": FLAG,
+        },
+    ),
 }
 
 

@@ -143,8 +143,7 @@ def _numbers(run: RunReport) -> Iterator[_Row]:
     rate, n = run.load.rate_per_s, run.load.calls or run.load.attempts
     yield "offered per s", number(rate), str(n), _what(run)
     yield _part("let in", paid.let_in, "attempts offered")
-    more = "" if run.goodput is None else at_least(run)
-    yield _part(f"{more}goodput", run.goodput, f"{_what(run)} offered")
+    yield from _goodput(run)
     yield _part("SLO attainment", paid.attained, "attempts with an outcome")
     yield _part("failed", paid.failed, "attempts with an outcome")
     yield from _tails("TTFT, ms", paid.ttft_ms, "attempts that ended well")
@@ -153,6 +152,16 @@ def _numbers(run: RunReport) -> Iterator[_Row]:
         yield from _tails("TTFT on the user's clock, ms", user, "calls that ended well")
     yield _part("decided blind", run.faults.blind, "decisions")
     yield _part("lost", run.faults.lost_decisions, "decisions")
+
+
+def _goodput(run: RunReport) -> Iterator[_Row]:
+    """Of attempts, of calls, or of a plan's calls, and how many nobody asked."""
+    if run.planned is not None:
+        yield _part("goodput", run.planned.goodput, "planned calls offered")
+        yield _part("never asked", run.planned.never_asked, "planned calls offered")
+        return
+    more = "" if run.goodput is None else at_least(run)
+    yield _part(f"{more}goodput", run.goodput, f"{_what(run)} offered")
 
 
 def _asked(run: RunReport) -> str:

@@ -1,6 +1,6 @@
 """What it cost, as text: by attempt, and by call where calls are known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from admitperf.reports.pages.headline import at_least
 from admitperf.reports.pages.layout import row, wrapped
@@ -9,11 +9,13 @@ from admitperf.reports.ratio import Share
 from admitperf.reports.report import RunReport
 from admitperf.reports.runs.calls import Requests
 from admitperf.reports.runs.cost import Cost, Output
+from admitperf.reports.runs.planned import Planned
 from admitperf.reports.runs.slo import FROM_OPTION
 from admitperf.reports.wording import (
     NOT_KNOWN,
     counted,
     number,
+    plural,
     printable,
     ratio,
     share,
@@ -36,6 +38,8 @@ def cost(run: RunReport) -> Iterator[str]:
         yield from _met(run)
     if paid.requests is not None:
         yield from _calls(paid.requests, at_least(run))
+    if run.planned is not None:
+        yield from _plan(run.planned)
     if paid.goodput is None:
         yield from wrapped(
             "No outcome was reported, so TTFT and goodput cannot be answered."
@@ -49,17 +53,28 @@ def _served(paid: Cost) -> Iterator[str]:
     yield from row("outcomes", f"{_share(paid.reported)} let in")
     errors = f": {counted(paid.errors)}" if paid.errors else ""
     yield from row("failed", f"{_share(paid.failed)} with an outcome{errors}")
-    yield from row("TTFT served", _ttft(paid.ttft_ms, "ok"))
+    yield from row("completed", _completed(paid))
+    yield from row("TTFT served", _ttft(paid.ttft_ms, "ok", paid.ttft_mean_ms))
     if paid.ttft_due_ms.n:
         yield from row("TTFT, due", _ttft(paid.ttft_due_ms, "ok"))
     if paid.output is not None:
         yield from row("outputs", _output(paid.output))
 
 
-def _ttft(values: Spread, of: str) -> str:
+def _completed(paid: Cost) -> str:
+    """How many ended well, and how fast, up to the last end."""
+    said = f"{paid.ok.n} ok"
+    if paid.completed_per_s is None:
+        return said
+    took, rate = number(paid.completed_s), number(paid.completed_per_s)
+    return f"{said} in {took} s ({rate}/s), up to the end of the last"
+
+
+def _ttft(values: Spread, of: str, mean_ms: float | None = None) -> str:
     if not values.n:
         return "no ok outcome carries ttft_ms: it cannot be answered"
-    return tails(values, "ms", of)
+    mean = "" if mean_ms is None else f"mean {number(mean_ms)} ms, "
+    return mean + tails(values, "ms", of)
 
 
 def _output(output: Output) -> str:
@@ -95,6 +110,23 @@ def _calls(calls: Requests, more: str) -> Iterator[str]:
         yield from row("goodput", user)
     if calls.goodput_last is not None and calls.goodput_last != calls.goodput:
         yield from row("", f"{_ratio(calls.goodput_last)} on the last attempt's clock")
+
+
+def _plan(plan: Planned) -> Iterator[str]:
+    """The same by planned call: what was never asked is in the denominator."""
+    yield from wrapped("By planned call:")
+    counted_in = f", {plan.calls - plan.offered} more outside the scored window"
+    more = counted_in if plan.calls > plan.offered else ""
+    yield from row("offered", f"{plural(plan.offered, 'planned call')}{more}")
+    yield from row("ended", _ends(plan.ended) or "none")
+    yield from row("never asked", f"{_share(plan.never_asked)} planned calls")
+    good = f"{_ratio(plan.goodput)} planned calls, on the user's clock"
+    yield from row("goodput", good)
+    yield from row("sessions", f"{_share(plan.sessions)} completed")
+
+
+def _ends(ended: Mapping[str, int]) -> str:
+    return counted({name.replace("_", " "): n for name, n in ended.items()})
 
 
 def _tries(calls: Requests) -> str:

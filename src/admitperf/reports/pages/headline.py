@@ -89,11 +89,14 @@ def goodput(run: RunReport) -> str:
         return "cannot be answered: no request stood behind a sample"
     if good is None:
         return "cannot be answered: no outcome was reported"
-    what = "attempts" if paid.requests is None else "calls"
-    clock = "" if paid.requests is None else ", on the user's clock"
+    by_attempt = run.planned is None and paid.requests is None
+    what = "attempts" if by_attempt else "calls"
+    what = what if run.planned is None else "planned calls"
+    clock = "" if by_attempt else ", on the user's clock"
     without = ", of running without it" if run.finding.word == "SHADOW" else ""
     slo = "" if paid.slo_origin else "; no SLO is declared, so ok alone counts"
-    said = f"{at_least(run)}{ratio(good.n, good.of)} {what} offered{clock}"
+    more = at_least(run) if run.planned is None else ""  # a plan leaves nothing open
+    said = f"{more}{ratio(good.n, good.of)} {what} offered{clock}"
     return f"{said}{without}{slo}"
 
 
@@ -121,7 +124,11 @@ def _notes(run: RunReport) -> str:
     by_name = stated.notes(run)
     if not by_name:
         return printable(str(run.header["notes"]))
-    said = (f"{name}={_plain(value)}" for name, value in by_name.items())
+    said = (
+        f"{name}={_plain(value)}"
+        for name, value in by_name.items()
+        if not isinstance(value, dict | list)  # of a manifest, which has them whole
+    )
     return printable(", ".join(said))
 
 

@@ -15,6 +15,7 @@ from admitperf.reports.pages.repeats import FEWEST, middle_and_range, repeats
 from admitperf.reports.report import RunReport
 from admitperf.reports.runs.finding import gate_text
 from admitperf.reports.runs.gates import Gate
+from admitperf.reports.runs.planned import Planned
 from admitperf.reports.runs.slo import FROM_OPTION
 from admitperf.reports.wording import number, plural, printable, share
 
@@ -54,7 +55,7 @@ def items(run: RunReport, runs: Sequence[RunReport] = ()) -> tuple[Item, ...]:
         runs: all runs of the report, for repeats and for the baseline.
     """
     answers = (
-        ("signal liveness", _liveness(run)),
+        ("signal liveness", _liveness(run, runs)),
         ("capacity-relative load", _load(run)),
         ("calibrated deadlines", _deadlines(run)),
         ("repeats and spread", _repeats(repeats(run, runs), run)),
@@ -71,7 +72,7 @@ _Answered = tuple[Answer, str]
 # --------------------------------------------------------------------- liveness
 
 
-def _liveness(run: RunReport) -> _Answered:
+def _liveness(run: RunReport, runs: Sequence[RunReport]) -> _Answered:
     word, answers = run.finding.word, run.answers
     if word == "BASELINE":
         return PASS, "It refuses nothing by design: there is nothing to fire."
@@ -83,8 +84,34 @@ def _liveness(run: RunReport) -> _Answered:
         said = f"{fired} on {share(answers.refused, answers.offered)}"
         return PASS, f"{said}; {saw}." if saw else f"{said}; {_UNRECORDED}."
     if saw:
-        return FAIL, f"It never fired on {answers.offered}; {saw}."
+        said = f"It never fired on {answers.offered}; {saw}"
+        if (where := _fired_above(run, runs)) is not None:
+            return PASS, f"{said}. Below capacity it need not, and {where}."
+        return FAIL, f"{said}."
     return NOT_CARRIED, f"It never fired on {answers.offered}; {_UNRECORDED}."
+
+
+def _fired_above(run: RunReport, runs: Sequence[RunReport]) -> str | None:
+    """Where the same policy fired past capacity, for a run that was below it."""
+    load = stated.positive(run, "load")
+    if load is None or load >= 1:
+        return None
+    same = [one for one in runs if _arm(one) == _arm(run)]
+    above = [one for one in same if (stated.positive(one, "load") or 0.0) > 1]
+    fired = sum(one.finding.word == "LIVE" for one in above)
+    if not fired:
+        return None
+    return f"it fired in {fired} of {plural(len(above), 'run')} above it"
+
+
+def _arm(run: RunReport) -> tuple[object, ...]:
+    """Whose run it is; one of no experiment is like no other."""
+    if not run.header.get("experiment"):
+        return (id(run),)
+    return tuple(str(run.header.get(name)) for name in _ARM)
+
+
+_ARM = ("experiment", "policy", "config", "params")
 
 
 _UNRECORDED = (
@@ -116,7 +143,9 @@ def _gate(gate: Gate) -> str:
 def _load(run: RunReport) -> _Answered:
     rate = run.load.rate_per_s
     capacity = stated.positive(run, "capacity_per_s")
-    planned = stated.positive(run, "load")
+    planned, reached = (stated.positive(run, n) for n in ("load", "load_reached"))
+    if planned is not None and reached is not None and capacity is not None:
+        return _reached(run, planned, reached, capacity)
     if capacity is None:
         if planned is None:
             return NOT_CARRIED, 'Record notes={"capacity_per_s": 12.5}, as measured.'
@@ -142,6 +171,27 @@ def _multiple(run: RunReport, rate: float, capacity: float) -> _Answered:
     if peak is not None and peak > 1:
         return PASS, f"{said} on average; {number(peak)} times is stated at its peak."
     return PASS, f"{said}: not past it, where admission has little to do."
+
+
+def _reached(
+    run: RunReport, planned: float, reached: float, capacity: float
+) -> _Answered:
+    """What a plan offered; its rate is that of sessions, which may have many calls."""
+    n = _arrivals(run)
+    said = (
+        f"The plan (n {n}) offers {number(reached)} times the measured capacity, which"
+        f" is {number(capacity)} calls/s; {number(planned)} times is stated"
+    )
+    if abs(reached / planned - 1) > _tolerance(n):
+        return FAIL, f"{said}."
+    return PASS, f"{said}."
+
+
+def _arrivals(run: RunReport) -> int:
+    """How many arrivals a rate rests on, as far as the log says."""
+    if run.planned is not None:
+        return run.planned.sessions.of
+    return run.load.calls or run.load.attempts
 
 
 def _tolerance(n: int) -> float:
@@ -222,6 +272,8 @@ def _provenance(run: RunReport) -> _Answered:
 
 def _metric(run: RunReport) -> _Answered:
     good, reported = run.goodput, run.cost.reported
+    if run.planned is not None:
+        return _planned_metric(run, run.planned)
     if run.basis == "samples":
         return NOT_CARRIED, "No request stood behind a sample, so there is no goodput."
     if good is None:
@@ -237,6 +289,17 @@ def _metric(run: RunReport) -> _Answered:
         missing = f"only {share(reported.n, reported.of)} let in have an outcome"
         return FAIL, f"{said}, but {missing}."
     return PASS, f"{said}."
+
+
+def _planned_metric(run: RunReport, plan: Planned) -> _Answered:
+    met = (
+        "met the SLO" if run.cost.slo_origin else "were answered, with no SLO declared"
+    )
+    return PASS, (
+        f"goodput {plan.goodput.n} of {plan.goodput.of} is planned calls that {met} on"
+        " the user's clock, of those the plan offered; one refused or never asked"
+        " counts as a miss."
+    )
 
 
 # ---------------------------------------------------------------- configuration

@@ -1,8 +1,10 @@
 """Which runs of a report are repeats of each other: the runs of one arm."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from admitperf.reports.comparison.arms import Arm, experiments
+from admitperf.reports.pages import stated
 from admitperf.reports.quantile import nearest_rank
 from admitperf.reports.report import RunReport
 from admitperf.reports.wording import number
@@ -14,15 +16,30 @@ FEWEST = 3
 def repeated(runs: Iterable[RunReport]) -> tuple[tuple[str, Arm], ...]:
     """Each arm of two runs or more with its experiment's name, as they began.
 
-    Grouping is declared: a run that names no experiment stands alone.
+    Grouping is declared: a run that names no experiment stands alone. Runs that note
+    different loads repeat nothing of each other.
     """
     return tuple(
-        (experiment.name, arm)
+        (experiment.name, one)
         for experiment in experiments(runs)
         if experiment.name is not None
         for arm in experiment.arms
-        if len(arm.runs) > 1
+        for one in _by_load(arm)
+        if len(one.runs) > 1
     )
+
+
+def _by_load(arm: Arm) -> Iterator[Arm]:
+    """The runs of an arm apart by the load they note, least first."""
+    loads: dict[float | None, list[RunReport]] = {}
+    for run in arm.runs:
+        loads.setdefault(stated.positive(run, "load"), []).append(run)
+    if len(loads) == 1:
+        yield arm
+        return
+    for load in sorted(loads, key=lambda load: load or 0.0):
+        label = arm.label if load is None else f"{arm.label} at {number(load)}x"
+        yield replace(arm, label=label, runs=tuple(loads[load]))
 
 
 def repeats(run: RunReport, runs: Iterable[RunReport]) -> tuple[RunReport, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from admitperf.reports.comparison import score
 from admitperf.reports.comparison.arms import Arm
 from admitperf.reports.pages.layout import named, table, wrapped
 from admitperf.reports.pages.repeats import middle_and_range
@@ -35,8 +36,14 @@ def _named_run(run: RunReport) -> str:
 
 
 def _run_cells(run: RunReport) -> tuple[str, ...]:
-    answers = run.answers
-    return run.finding.word, str(answers.refused), str(answers.offered), _value(run)
+    return run.finding.word, *_refused_of(run), _value(run)
+
+
+def _refused_of(run: RunReport) -> tuple[str, str]:
+    """How many of how many: of attempts, and of a plan of its calls."""
+    if run.planned is not None:
+        return str(score.refused(run).n), str(score.offered(run))
+    return str(run.answers.refused), str(run.answers.offered)
 
 
 def _value(run: RunReport) -> str:
@@ -57,10 +64,10 @@ def repeats(experiment: str, arm: Arm) -> Iterator[str]:
 
 
 def _repeat_cells(run: RunReport) -> tuple[str, ...]:
-    ttft = run.cost.ttft_ms
+    ttft, (refused, offered) = run.cost.ttft_ms, _refused_of(run)
     return (
-        str(run.answers.offered),
-        str(run.answers.refused),
+        offered,
+        refused,
         _value(run),
         number(ttft.p50),
         "n<20" if ttft.withheld else number(ttft.p95),

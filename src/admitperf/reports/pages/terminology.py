@@ -224,6 +224,11 @@ GROUPS = (
                 ("n ok",),
             ),
             Term(
+                "completed",
+                "Ended well, and how many a second: over the time from the first"
+                " arrival to the end of the last of them.",
+            ),
+            Term(
                 "failed",
                 "Let in, reported, and not ended well. It is in no latency, however"
                 " fast it failed.",
@@ -297,6 +302,97 @@ GROUPS = (
                 "capacity",
                 "Calls per second that the deployment carries within its SLO, measured"
                 " without admission control.",
+            ),
+        ),
+    ),
+    Group(
+        "A benchmark",
+        (
+            Term(
+                "planned call",
+                "A call that the plan of a benchmark offers, whether or not it was"
+                " asked. Where a log has them, goodput is of planned calls.",
+                ("planned calls", "by planned call"),
+            ),
+            Term(
+                "never asked",
+                "A planned call whose session had ended before it, by a refusal or an"
+                " error, or that the end of the run cut off. It counts as not met.",
+                ("never sent",),
+            ),
+            Term(
+                "ended",
+                "How planned calls ended: answered; cancelled by their own caller;"
+                " refused in the end; failed; never sent; unfinished when the run was"
+                " over.",
+            ),
+            Term(
+                "sessions",
+                "Those that were completed: each of their calls was answered, or"
+                " closed by its own caller after its first token.",
+                ("session completion",),
+            ),
+            Term(
+                "session goodput",
+                "Sessions completed within three times their unloaded duration, of"
+                " those the plan offered.",
+                ("session_goodput",),
+            ),
+            Term(
+                "work goodput",
+                "Goodput with each call weighted by its work: new prompt tokens and"
+                " answer tokens, as planned.",
+                ("work_goodput",),
+            ),
+            Term(
+                "wasted tokens",
+                "Tokens the engine computed for calls that were not good, or for"
+                " sessions that were not completed, of all it computed.",
+            ),
+            Term(
+                "refusal latency",
+                "From the instant a call was due to its final refusal.",
+            ),
+            Term(
+                "TTFT offered",
+                "TTFT on the user's clock over all offered calls; one without an"
+                " answer counts as never.",
+            ),
+            Term(
+                "client",
+                "What callers do when refused: how often and when they come again,"
+                " when they give up, and what a call without an answer ends. The same"
+                " in all arms.",
+                ("client model",),
+            ),
+            Term(
+                "block",
+                "One plan at one load: which calls, how long, at which instants. Every"
+                " arm meets each block once.",
+                ("blocks",),
+            ),
+            Term(
+                "gain",
+                "The claim that goodput rises against the baseline, mean over the loads"
+                " from 1.2 times capacity on.",
+            ),
+            Term(
+                "no harm",
+                "The claim that goodput does not fall by the margin or more, mean over"
+                " the loads up to 0.8 times capacity.",
+            ),
+            Term(
+                "exploratory",
+                "Shown as it is, and no claim is made of it.",
+            ),
+            Term(
+                "A/A pair",
+                "One policy under two names. What tells them apart is noise.",
+            ),
+            Term(
+                "scored window",
+                "The part of a run whose sessions count: those that began in it. What"
+                " began before or after makes load only.",
             ),
         ),
     ),
@@ -462,7 +558,7 @@ GROUPS = (
                 "pair",
                 "Two runs, one of each arm, that faced the same load. Repeats are"
                 " paired by the name of the run, else in order.",
-                ("pairs", "block", "blocks"),
+                ("pairs",),
             ),
             Term(
                 "difference",

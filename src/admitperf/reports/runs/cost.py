@@ -27,6 +27,13 @@ class Output:
     got_tokens: int
     share: float | None
 
+    @classmethod
+    def of(cls, n: int, asked: int | None, got: int | None) -> "Output | None":
+        """Of `n` answers; None = there are none."""
+        if not n:
+            return None
+        return cls(n, asked or 0, got or 0, (got or 0) / asked if asked else None)
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -45,9 +52,14 @@ class Cost:
         failed: the others, of those reported.
         errors: what ended the others.
         ttft_ms: time to first token of the ok ones.
+        ttft_mean_ms: its mean; None when no ok outcome carries it.
+        completed_s: from the first arrival to the last end of an ok one; None when
+            there is none, or times are not known.
+        completed_per_s: ok ones a second of that.
         ttft_due_ms: the same from the time a request was due, `late_ms` + `ttft_ms`;
             n counts those that carry both.
-        output: how long the answers were; None when no ok outcome has both numbers.
+        output: how long the answers were, of a plan by its calls; None when no ok
+            outcome has both numbers.
         slo: the bounds; "" when there are none, and then ok alone counts.
         slo_origin: "run header" or "--slo"; "" when there are none.
         goodput: attempts that met their SLO, of offered; None without outcomes.
@@ -68,6 +80,9 @@ class Cost:
     failed: Share
     errors: dict[str, int]
     ttft_ms: Spread
+    ttft_mean_ms: float | None
+    completed_s: float | None
+    completed_per_s: float | None
     ttft_due_ms: Spread
     output: Output | None
     slo: str
@@ -91,7 +106,8 @@ MOST_ERRORS = 200
 OTHER_ERRORS = "other errors"
 
 _OFFERED = """
-SELECT run_n, count(*), count(*) FILTER (admitted) FROM decisions GROUP BY run_n"""
+SELECT run_n, count(*), count(*) FILTER (admitted), min(t_us)
+FROM decisions GROUP BY run_n"""
 
 _SERVED = f"""
 SELECT run_n, count(*), count(*) FILTER (NOT admitted), count(*) FILTER (ok),
@@ -100,7 +116,8 @@ SELECT run_n, count(*), count(*) FILTER (NOT admitted), count(*) FILTER (ok),
     {spread_of("ttft_ms", "ok")}, {spread_of("late_ms + ttft_ms", "ok")},
     count(*) FILTER (ok AND asked_tokens IS NOT NULL AND output_tokens IS NOT NULL),
     sum(asked_tokens) FILTER (ok AND output_tokens IS NOT NULL),
-    sum(output_tokens) FILTER (ok AND asked_tokens IS NOT NULL)
+    sum(output_tokens) FILTER (ok AND asked_tokens IS NOT NULL),
+    favg(ttft_ms) FILTER (ok), max(ended_us) FILTER (ok AND t_us IS NOT NULL)
 FROM judged GROUP BY run_n"""
 
 _MISSED = """
@@ -146,13 +163,16 @@ def _counts(store: Store, runs: Iterable[int]) -> dict[int, "_Counts"]:
     return {
         run: _Counts._make(
             (
-                *(offered[run] or [(0, 0)])[0],
+                *(offered[run] or [(0, 0, None)])[0],
                 *(ended[run] or [(0,)])[0],
-                *(served[run] or [(0, 0, 0, 0, 0, 0, None, None, 0, None, None)])[0],
+                *(served[run] or [_NOTHING])[0],
             )
         )
         for run in runs
     }
+
+
+_NOTHING = (0, 0, 0, 0, 0, 0, None, None, 0, None, None, None, None)
 
 
 class _Counts(NamedTuple):
@@ -160,6 +180,7 @@ class _Counts(NamedTuple):
 
     offered: int
     admitted: int
+    first_us: int | None
     ended: int
     reported: int
     refused_but_served: int
@@ -172,6 +193,15 @@ class _Counts(NamedTuple):
     outputs: int
     asked_tokens: int
     got_tokens: int
+    ttft_mean_ms: float | None
+    last_us: int | None
+
+    @property
+    def completed_s(self) -> float | None:
+        """From the first arrival to the last end of an ok one."""
+        if self.first_us is None or self.last_us is None:
+            return None
+        return max(self.last_us - self.first_us, 0) / 1e6
 
     @property
     def let_in(self) -> int:
@@ -186,7 +216,7 @@ def _cost(
     missed: dict[str, int],
     errors: dict[str, int],
 ) -> Cost:
-    let_in = counts.let_in
+    let_in, took_s = counts.let_in, counts.completed_s
     good = counts.good if counts.ended else None
     return Cost(
         offered=counts.offered,
@@ -199,8 +229,11 @@ def _cost(
         failed=Share.part(counts.reported - counts.ok, counts.reported),
         errors=errors,
         ttft_ms=Spread.read(counts.ttft_ms),
+        ttft_mean_ms=counts.ttft_mean_ms,
+        completed_s=took_s,
+        completed_per_s=counts.ok / took_s if took_s else None,
         ttft_due_ms=Spread.read(counts.ttft_due_ms),
-        output=_output(counts),
+        output=Output.of(counts.outputs, counts.asked_tokens, counts.got_tokens),
         slo=slo.text,
         slo_origin=slo.origin,
         goodput=None if good is None else Share.part(good, counts.offered),
@@ -210,10 +243,3 @@ def _cost(
         ok_alone=counts.ok_alone,
         by_e2e=counts.by_e2e,
     )
-
-
-def _output(counts: _Counts) -> Output | None:
-    if not counts.outputs:
-        return None
-    asked, got = counts.asked_tokens, counts.got_tokens
-    return Output(counts.outputs, asked, got, got / asked if asked else None)

@@ -119,14 +119,42 @@ _DECISION = (
 )
 
 
-def others(lines: str, decision: str, outcome: str) -> str:
-    """A query for all lines but decisions.
+def calls(lines: str, kind: str) -> str:
+    """A query for the planned calls among lines.
+
+    Args:
+        lines: a part of a query: (file, line).
+        kind: whether a line is a planned call, as a condition.
+    """
+    types = _types(KINDS["call"].optional, _CALL) | dict.fromkeys(_CALLED, "VARCHAR")
+    return f"""
+        SELECT file, {", ".join(f"d.{name}" for name in (*_CALLED, *_CALL))},
+            coalesce(d.scored, true) AS counts
+        FROM (SELECT file, {_read(types)} AS d FROM {lines} WHERE {kind})"""
+
+
+_CALLED = ("run", "id", "session", "ended")
+_CALL = (
+    "slo_class",
+    "attempts",
+    "ttft_ms",
+    "max_gap_ms",
+    "e2e_ms",
+    "output_tokens",
+    "got_tokens",
+    "scored",
+)
+
+
+def others(lines: str, apart: str, outcome: str) -> str:
+    """A query for all lines but those with a table of their own.
 
     Only outcomes are many; of the rest `line` is kept where a report reads more of it.
 
     Args:
         lines: a part of a query: (file, line).
-        decision, outcome: whether a line is one, as a condition.
+        apart, outcome: whether a line has another table, or is an outcome, as a
+            condition.
     """
     types = _types({**KINDS["outcome"].needed, **KINDS["outcome"].optional}, _OUTCOME)
     return f"""
@@ -135,7 +163,8 @@ def others(lines: str, decision: str, outcome: str) -> str:
                 END AS k,
             CASE WHEN ended THEN d.run ELSE json_extract_string(line, '$.run')
                 END AS run,
-            CASE WHEN NOT ended THEN json_extract(line, '$.t_us')::BIGINT END AS t_us,
+            CASE WHEN ended THEN d.t_us
+                ELSE json_extract(line, '$.t_us')::BIGINT END AS t_us,
             CASE WHEN k = 'reading' THEN json_extract(line, '$.id')::BIGINT END AS id,
             CASE WHEN k IN ('run', 'lost', 'control') THEN line END AS line,
             d."of", d.ok, d.ttft_ms, d.max_gap_ms, d.e2e_ms, d.output_tokens,
@@ -144,11 +173,12 @@ def others(lines: str, decision: str, outcome: str) -> str:
         FROM (
             SELECT file, line, {outcome} AS ended,
                 CASE WHEN ended THEN {_read(types)} END AS d
-            FROM {lines} WHERE NOT {decision})"""
+            FROM {lines} WHERE NOT {apart})"""
 
 
 _OUTCOME = (
     "run",
+    "t_us",
     "of",
     "ok",
     "ttft_ms",

@@ -135,9 +135,19 @@ def _run(log: Log, number: int, group: list[_Process]) -> Run:
 
 
 def _with_manifest(header: Fields, manifests: list[Mapping[str, Any]]) -> Fields:
-    """The header with what its folder's manifest adds to its notes."""
+    """The header with what its folder's manifest adds to its notes.
+
+    A manifest with `notes` of its own has them there, and beside them much that is no
+    note; one without is all notes.
+    """
     if not header or not manifests:
         return header
-    notes = header.get("notes")
+    notes, stated = header.get("notes"), dict(manifests[0])
+    if isinstance(stated.get("notes"), dict):
+        beside = {name: stated[name] for name in _BESIDE if name in stated}
+        stated = stated["notes"] | beside
     said = {"notes": notes} if isinstance(notes, str) else notes or {}
-    return header | {"notes": dict(manifests[0]) | said}
+    return header | {"notes": stated | said}
+
+
+_BESIDE = ("load", "load_reached", "plan", "calls_offered", "simulated")

@@ -7,7 +7,9 @@ from admitperf.reports.quantile import Spread
 from admitperf.reports.ratio import Share
 from admitperf.reports.runs.cost import Cost, Output
 from admitperf.reports.runs.load import LATE_MS, Load
+from admitperf.reports.runs.planned import Planned
 from admitperf.reports.runs.store import Store
+from admitperf.reports.runs.warmup import Warmup
 from admitperf.reports.wording import counted, number, percent, plural, share
 
 FEWEST_COLD = 5
@@ -107,6 +109,37 @@ def unwhole(
     if repeated:
         said = counted(dict(repeated))
         yield f"Records that stand in the files more than once count once: {said}."
+
+
+def unasked(
+    plan: Planned | None, warmup: Warmup | None, notes: object
+) -> Iterator[str]:
+    """What a plan offered and nobody asked, and what a cut does not touch.
+
+    Args:
+        plan: of the run; None = its log has no call lines.
+        warmup: what was left out of its decisions.
+        notes: the run's, in which a manifest may say how much was offered.
+    """
+    if plan is None:
+        offered = notes.get("calls_offered") if isinstance(notes, Mapping) else None
+        if isinstance(offered, int):
+            yield (
+                f"The plan offered {offered} calls, as the manifest says. Their lines"
+                " are not here: goodput is of what was asked, and may be too high."
+            )
+        return
+    if plan.never_asked.n:
+        never = share(plan.never_asked.n, plan.never_asked.of)
+        yield (
+            f"The plan offered {plan.offered} calls; {never} were never asked: their"
+            " session had ended before, or the run. They count as not met."
+        )
+    if warmup is not None and warmup.left_out:
+        yield (
+            f"--warmup {warmup.asked} left out decisions. The planned calls are counted"
+            " as the plan says, by its own warm-up."
+        )
 
 
 def sizes(runs: Sequence[int]) -> str | None:

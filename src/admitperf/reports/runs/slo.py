@@ -61,7 +61,8 @@ class Slo:
         if self.everyone is not None:
             return _text(self.everyone)
         return "; ".join(
-            f"{name}: {_text(bounds)}" for name, bounds in self.classes.items()
+            f"{name or 'others'}: {_text(bounds)}"
+            for name, bounds in self.classes.items()
         )
 
 

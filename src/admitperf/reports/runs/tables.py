@@ -1,6 +1,7 @@
 """The lines of a log as tables.
 
     decision   one row a decision
+    call_line  one row for the line of a planned call
     other      one row for any other line: `k` says of which kind
     outcome    a view of its outcomes
     reading    a view of its readings
@@ -49,10 +50,11 @@ def load(store: Store, texts: Texts, names: Names) -> None:
     Raises:
         UnreadableError: a line is no JSON, or a field of another type than it may be.
     """
-    text, decision = lines(store, texts), kind("decision")
+    text, decision, call = lines(store, texts), kind("decision"), kind("call")
     for name, query in (
         ("decision", fields.decisions(names, text, decision)),
-        ("other", fields.others(text, decision, kind("outcome"))),
+        ("call_line", fields.calls(text, call)),
+        ("other", fields.others(text, f"({decision} OR {call})", kind("outcome"))),
     ):
         store.rows(f"CREATE OR REPLACE TABLE {name} AS {query}")
     for name, columns in (("outcome", _OUTCOME), ("reading", "file, run, id")):
@@ -62,7 +64,8 @@ def load(store: Store, texts: Texts, names: Names) -> None:
         )
 
 
-_OUTCOME = """file, run, "of", ok, ttft_ms, max_gap_ms, e2e_ms, output_tokens, error"""
+_OUTCOME = """file, run, "of", ok, t_us AS ended_us, ttft_ms, max_gap_ms, e2e_ms,
+    output_tokens, error"""
 
 
 def lines(store: Store, texts: Texts) -> str:

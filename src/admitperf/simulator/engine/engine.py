@@ -16,7 +16,7 @@ from math import inf, isnan
 
 from admitperf.simulator.engine.blocks import Blocks
 from admitperf.simulator.engine.decoding import Decoding
-from admitperf.simulator.engine.events import End, Event, FirstToken, Refused
+from admitperf.simulator.engine.events import End, Event, FirstToken, Gone, Refused
 from admitperf.simulator.engine.job import Job
 from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.engine.pace import Leap, Noise, Slowest
@@ -182,21 +182,26 @@ class Engine:
         self._coming.append(job)
         return True
 
-    def cancel(self, request_id: str) -> None:
+    def cancel(self, request_id: str) -> Gone | None:
         """Its caller went away: it is gone when the present step is over.
 
         One that is not inside is nobody's concern.
+
+        Returns:
+            What it had by now; None = it is not inside, or is leaving already.
         """
         job = self._inside.get(request_id)
         if job is None or job in self._leaving:
-            return
+            return None
         if job in self._coming:
             self._coming.remove(job)
             del self._inside[request_id]
-            return
+            return job.had(0)
+        had = job.had(self._steps + self._done())
         self._leaving.append(job)
         if self._leap:
             self._leap.cut(self.now_s)
+        return had
 
     def run_to(self, until_s: float) -> Iterator[Event]:
         """Lets time pass, and tells what happens in its order.

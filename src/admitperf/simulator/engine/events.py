@@ -56,4 +56,20 @@ class Refused:
     at_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What a request had when its caller went away.
+
+    Attributes:
+        given: tokens of its answer.
+        ttft_ms: from its submission to the first token; None = it had none.
+        cached_tokens: of its prompt, found in the prefix cache; None = it had not
+            begun.
+    """
+
+    given: int
+    ttft_ms: float | None
+    cached_tokens: int | None
+
+
 Event = FirstToken | End | Refused

@@ -1,8 +1,9 @@
 """A request inside the engine."""
 
-from math import nan
+from math import isnan, nan
 
 from admitperf.simulator.engine.blocks import Claim
+from admitperf.simulator.engine.events import Gone
 from admitperf.simulator.traffic.arrival import Arrival
 
 
@@ -83,3 +84,12 @@ class Job:
         if self.base is None:
             return self.given
         return self.base + steps - self.arrival.input_tokens + 1
+
+    def had(self, steps: int) -> Gone:
+        """What it has after so many steps of the engine's life."""
+        begun, answering = not isnan(self.began_s), not isnan(self.first_s)
+        return Gone(
+            self.given_after(steps),
+            (self.first_s - self.submitted_s) * 1e3 if answering else None,
+            self.cached_tokens if begun else None,
+        )

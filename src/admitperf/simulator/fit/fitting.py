@@ -42,6 +42,11 @@ _DIGITS = 5
 """Significant ones of a fitted coefficient; runs know three at most."""
 
 
+LEAST_REQUESTS = 10
+"""Requests of all runs together that a profile can rest on: four costs and a noise are
+asked for, and each request gives two times. Plain choice."""
+
+
 def fitted(
     runs: Sequence[Recorded],
     *,
@@ -61,11 +66,11 @@ def fitted(
         machine: what the runs were recorded on, in words.
 
     Raises:
-        ConfigError: the runs do not say what the engine is or what a step costs, or
-            contradict each other.
+        ConfigError: the runs do not say what the engine is or what a step costs,
+            contradict each other, or have fewer requests than `LEAST_REQUESTS`.
     """
     known = _known(runs, base, sizes or {})
-    if faults := [*_twice(runs), *_too_long(runs, known)]:
+    if faults := [*_too_few(runs), *_twice(runs), *_too_long(runs, known)]:
         raise ConfigError(f"profile {name}", faults)
     told = [observed(run) for run in runs]
     prior = Prior() if base is None else taken_from(base.engine, _called(base))
@@ -84,6 +89,16 @@ def fitted(
     return Profile(
         name=name, engine=engine, provenance=provenance, residuals=fit.residuals
     )
+
+
+def _too_few(runs: Sequence[Recorded]) -> Iterator[str]:
+    """Runs in which hardly anything happened: any costs would explain them."""
+    count = sum(len(run.asked) for run in runs)
+    if count < LEAST_REQUESTS:
+        yield (
+            f"{count} usable requests are in the runs, and {LEAST_REQUESTS} are the"
+            " least"
+        )
 
 
 def _twice(runs: Sequence[Recorded]) -> Iterator[str]:
@@ -176,14 +191,24 @@ def _notes(runs: Sequence[Recorded]) -> Iterator[str]:
         names = ", ".join(simulated)
         yield f"SIMULATED: no hardware gave these times, but simulated engines: {names}"
     for run in runs:
-        if not run.timed:
-            yield f"{run.name} says when requests began and ended, not when tokens came"
-        if left := sum(run.left_out.values()):
-            yield f"{left} requests of {run.name} are left out"
-        if spans := disturbances(run):
-            lost_s = sum(to_s - from_s for from_s, to_s in spans)
-            yield f"{lost_s:.0f} s of {run.name} are left out: other processes ran then"
-        elif run.foreign:
-            cores = mean(one.cores for one in run.foreign)
-            if cores > FOREIGN_CORES:
-                yield f"other processes took {cores:.1f} cores throughout {run.name}"
+        yield from _run_notes(run)
+
+
+def _run_notes(run: Recorded) -> Iterator[str]:
+    """What to know of a run that a profile rests on."""
+    if run.replicas > 1:
+        yield (
+            f"{run.name} is of {run.replicas} engines, and does not say which of"
+            " them answered: the costs are those of one that did the work of all"
+        )
+    if not run.timed:
+        yield f"{run.name} says when requests began and ended, not when tokens came"
+    if left := sum(run.left_out.values()):
+        yield f"{left} requests of {run.name} are left out"
+    if spans := disturbances(run):
+        lost_s = sum(to_s - from_s for from_s, to_s in spans)
+        yield f"{lost_s:.0f} s of {run.name} are left out: other processes ran then"
+    elif run.foreign:
+        cores = mean(one.cores for one in run.foreign)
+        if cores > FOREIGN_CORES:
+            yield f"other processes took {cores:.1f} cores throughout {run.name}"

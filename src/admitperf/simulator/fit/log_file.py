@@ -57,6 +57,7 @@ def recorded(path: Path, lines: Sequence[tuple[int, Fields]]) -> Recorded:
         versions=versions(notes, "engine", "model"),
         date=dt.datetime.fromtimestamp(begin_us / 1e6, dt.UTC).date().isoformat(),
         left_out=left,
+        replicas=notes.count("replicas", MOST_COUNT) or 1,
     )
 
 

@@ -106,6 +106,7 @@ class Recorded:
             the present, as llama.cpp's.
         left_out: requests of the file that cannot be used, and why, with their count.
         simulated: whether it says that its engine was simulated.
+        replicas: how many engines answered; 1 also where the run does not say.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Recorded:
     shows_steps: bool = True
     left_out: Mapping[str, int] = field(default_factory=dict)
     simulated: bool = False
+    replicas: int = 1
 
     @property
     def timed(self) -> bool:

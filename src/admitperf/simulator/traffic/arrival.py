@@ -28,6 +28,17 @@ class Arrival:
         session: the agent's session; None = it belongs to none.
         tenant: who pays; None = nobody is told apart.
         priority: for an engine that sorts by it, the lower the sooner.
+        logical_id: the call this is an attempt at; None = it is the call itself.
+        attempt: 0 for the first.
+        slo_class: name of the class its caller belongs to; None = of none.
+        session_final: the session says this is its last call.
+        deadline_s: seconds from `at_s` within which its caller wants a first token;
+            None = it says nothing.
+        parent_session: the session that its session was begun by; None = by none.
+        hangs_up: its caller closes after the last of `output_tokens`, which is then no
+            full answer.
+        patience_s: its caller closes when no first token came so long after `at_s`;
+            None = it waits.
     """
 
     id: str
@@ -39,6 +50,14 @@ class Arrival:
     session: str | None = None
     tenant: str | None = None
     priority: int = 0
+    logical_id: str | None = None
+    attempt: int = 0
+    slo_class: str | None = None
+    session_final: bool = False
+    deadline_s: float | None = None
+    parent_session: str | None = None
+    hangs_up: bool = False
+    patience_s: float | None = None
 
     def facts(self) -> Facts:
         """What a host can know before the answer, for the call of a policy."""
@@ -54,4 +73,19 @@ class Arrival:
             facts["tenant"] = self.tenant
         if self.priority:
             facts["priority"] = self.priority
+        self._add_call(facts)
         return facts
+
+    def _add_call(self, facts: Facts) -> None:
+        if self.logical_id is not None:
+            facts["logical_id"] = self.logical_id
+        if self.attempt:
+            facts["attempt"] = self.attempt
+        if self.slo_class is not None:
+            facts["slo_class"] = self.slo_class
+        if self.session_final:
+            facts["session_final"] = True
+        if self.deadline_s is not None:
+            facts["deadline_s"] = self.deadline_s
+        if self.parent_session is not None:
+            facts["parent_session"] = self.parent_session

@@ -2,18 +2,18 @@
 
 A session begins at a time of its own, whatever happens to others; each of its calls
 comes a while after the answer it follows has ended. That while is never scaled: load is
-made by starting more sessions or fewer (`beginnings`). A refusal ends a session: what
-is in flight of it goes on, and nothing more is asked.
+made by starting more sessions or fewer (`beginnings`). What a refusal does to one is
+the client's matter.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from math import inf
+from dataclasses import dataclass, fields, replace
 
 from admitperf.core.digest import blake2b
 from admitperf.simulator.streams import stream
 from admitperf.simulator.traffic.arrival import Arrival, Prefix
+from admitperf.simulator.traffic.traffic import Answer
 from admitperf.simulator.traffic.workload import Phase, poisson
 
 
@@ -28,6 +28,11 @@ class Call:
         output_tokens: answer, at least 1.
         prefix: how the prompt begins: (chain, tokens), in order. A number is a chain
             of the session's own, a name one that all sessions share.
+        kind: what it is for, such as "plan"; empty = nothing is told apart.
+        hangs_up_after: tokens of the answer after which the caller closes; None = it
+            takes all of it.
+        resent_after_s: the caller sends the same call a second time so much later,
+            whatever became of the first; None = once.
     """
 
     after: int | None
@@ -35,6 +40,16 @@ class Call:
     input_tokens: int
     output_tokens: int
     prefix: tuple[tuple[int | str, int], ...] = ()
+    kind: str = ""
+    hangs_up_after: int | None = None
+    resent_after_s: float | None = None
+
+    @property
+    def received_tokens(self) -> int:
+        """Of the answer, what its caller takes."""
+        if self.hangs_up_after is None:
+            return self.output_tokens
+        return min(self.output_tokens, self.hangs_up_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +60,15 @@ class Session:
         name: of the session.
         calls: what it asks. Several may follow one answer: they run side by side.
         max_output_tokens: the bound it sets for its answers.
+        tenant: who pays; None = nobody is told apart.
+        begun_before: it was under way when the run began.
     """
 
     name: str
     calls: tuple[Call, ...]
     max_output_tokens: int
+    tenant: str | None = None
+    begun_before: bool = False
 
     def following(self) -> dict[int | None, list[int]]:
         """Places of the calls that follow each answer, and the start (None)."""
@@ -58,6 +77,9 @@ class Session:
             found.setdefault(call.after, []).append(place)
         return found
 
+
+_CALL = tuple(field.name for field in fields(Call))
+_SESSION = tuple(field.name for field in fields(Session))
 
 Beginning = tuple[float, Session]
 """When a session begins, in seconds from the start of the run."""
@@ -141,7 +163,7 @@ def beginnings(
         if at_s >= 0:
             begun.append((at_s, session))
         elif left := under_way(session, -at_s):
-            begun.append((0.0, left))
+            begun.append((0.0, replace(left, begun_before=True)))
     return begun
 
 
@@ -190,65 +212,52 @@ def drawn(sessions: Sequence[Session], seed: int) -> Iterator[Session]:
             yield replace(one, name=name)
 
 
+def new_tokens(session: Session) -> list[int]:
+    """Of each call's prompt, the tokens no text before it in the session began with.
+
+    That is what an engine would compute of it if its cache were endless and the calls
+    came in their order, one after the other, with nobody else there: text that all
+    sessions share counts as new where this one first uses it.
+    """
+    held: dict[tuple[object, int | str], int] = {}
+    return [call.input_tokens - _seen(call, held) for call in session.calls]
+
+
+def _seen(call: Call, held: dict[tuple[object, int | str], int]) -> int:
+    """Tokens of a prompt that are held; it and its answer are from now on.
+
+    Args:
+        call: the call.
+        held: how far each chain is known, counted from the beginning of the prompts,
+            by what stands before it and its name; is added to.
+    """
+    seen = end = 0
+    whole = True  # all chains up to here are held as far as this prompt goes
+    last = len(call.prefix) - 1
+    for place, (chain, tokens) in enumerate(call.prefix):
+        key = call.prefix[:place], chain
+        end = call.input_tokens if place == last else end + tokens
+        known = held.get(key, 0)
+        if whole:
+            seen = max(seen, min(known, end))
+            whole = known >= end
+        to = end + call.received_tokens if place == last else end
+        held[key] = max(known, to)
+    return seen
+
+
 def sessions_hash(begun: Iterable[Beginning]) -> str:
     """What two runs share in which the same sessions began at the same times."""
     digest = blake2b(digest_size=8)
     for at_s, session in begun:
-        digest.update(json.dumps([at_s, *astuple(session)]).encode())
+        digest.update(json.dumps([at_s, *_plain(session)]).encode())
     return digest.hexdigest()
 
 
-class Sessions:
-    """Traffic of agents.
-
-    Args:
-        begun: sessions and when they begin, in the order of time; names differ.
-        until_s: what is due later is not asked, and ends its session.
-
-    Attributes:
-        finished: sessions whose every call was answered.
-        refused: sessions that a refusal ended.
-        cut: sessions that the end of the run ended.
-    """
-
-    def __init__(self, begun: Iterable[Beginning], until_s: float = inf) -> None:
-        self.finished = self.refused = self.cut = 0
-        self._begun = begun
-        self._until_s = until_s
-        self._under_way: dict[str, UnderWay] = {}
-
-    def first(self) -> Iterator[Arrival]:
-        """What begins each session."""
-        for at_s, session in self._begun:
-            yield from self._asked(UnderWay(session), None, at_s)
-
-    def after(self, arrival: Arrival, at_s: float, *, ok: bool) -> Iterable[Arrival]:
-        """The calls that follow an answer; none follows a refusal."""
-        one = self._under_way.pop(arrival.id)
-        one.open -= 1
-        if not ok:
-            one.ended = one.ended or "refused"
-        asked = [] if one.ended else list(self._asked(one, one.place(arrival.id), at_s))
-        if not one.open:
-            self._close(one)
-        return asked
-
-    def _asked(
-        self, one: "UnderWay", place: int | None, at_s: float
-    ) -> Iterator[Arrival]:
-        for following in one.following.get(place, ()):
-            due_s = at_s + one.session.calls[following].gap_s
-            if due_s > self._until_s:
-                one.ended = one.ended or "cut"
-                continue
-            arrival = one.arrival(following, due_s)
-            self._under_way[arrival.id] = one
-            one.open += 1
-            yield arrival
-
-    def _close(self, one: "UnderWay") -> None:
-        name = one.ended or "finished"
-        setattr(self, name, getattr(self, name) + 1)
+def _plain(session: Session) -> list[object]:
+    """As `dataclasses.astuple`, which copies deeply and takes three times as long."""
+    calls = [[getattr(call, name) for name in _CALL] for call in session.calls]
+    return [calls if name == "calls" else getattr(session, name) for name in _SESSION]
 
 
 class UnderWay:
@@ -260,17 +269,15 @@ class UnderWay:
     Attributes:
         session: as given.
         following: places of the calls that follow each.
-        open: its calls that have been asked and have no answer yet.
-        ended: why nothing more is asked; None = it goes on.
+        open: its calls that have been asked and have no answer yet; who asks counts.
     """
 
-    __slots__ = ("ended", "following", "open", "session")
+    __slots__ = ("following", "open", "session")
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.following: Mapping[int | None, list[int]] = session.following()
         self.open = 0
-        self.ended: str | None = None
 
     def arrival(self, place: int, at_s: float) -> Arrival:
         """One of its calls as a request; its id ends with the call's place."""
@@ -280,9 +287,11 @@ class UnderWay:
             at_s=at_s,
             input_tokens=call.input_tokens,
             max_output_tokens=max(session.max_output_tokens, call.output_tokens),
-            output_tokens=call.output_tokens,
-            prefix=_named(session.name, call.prefix),
+            output_tokens=call.received_tokens,
+            prefix=named(session.name, call.prefix),
             session=session.name,
+            tenant=session.tenant,
+            hangs_up=call.received_tokens < call.output_tokens,
         )
 
     def place(self, request_id: str) -> int:
@@ -290,7 +299,8 @@ class UnderWay:
         return int(request_id.rpartition("/")[2])
 
 
-def _named(name: str, prefix: Iterable[tuple[int | str, int]]) -> Prefix:
+def named(name: str, prefix: Iterable[tuple[int | str, int]]) -> Prefix:
+    """A call's prefix with the session's own chains under its name."""
     return tuple(
         (chain if isinstance(chain, str) else f"{name}/{chain}", tokens)
         for chain, tokens in prefix
@@ -327,9 +337,10 @@ class Standing:
             gap_s = one.session.calls[place].gap_s
             yield self._ask(one, place, self._chance.random() * gap_s)
 
-    def after(self, arrival: Arrival, at_s: float, *, ok: bool) -> Iterable[Arrival]:
+    def after(
+        self, arrival: Arrival, at_s: float, _answer: Answer
+    ) -> Iterable[Arrival]:
         """The next calls of the session, or the first of another one."""
-        del ok  # who measures refuses nobody
         one = self._under_way.pop(arrival.id)
         one.open -= 1
         places = one.following.get(one.place(arrival.id))

@@ -3,12 +3,19 @@
 import heapq
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from admitperf.core.digest import blake2b
 from admitperf.simulator.streams import stream
 from admitperf.simulator.traffic.arrival import Arrival, Prefix
+
+_FIRST = 9
+"""Attributes an `Arrival` had when its hash was first stated in a log."""
+
+_DEFAULTS = tuple(field.default for field in fields(Arrival)[_FIRST:])
+_NAMES = tuple(field.name for field in fields(Arrival))
+_EARLY, _LATER = attrgetter(*_NAMES[:_FIRST]), attrgetter(*_NAMES[_FIRST:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +93,19 @@ def plan_hash(arrivals: Iterable[Arrival]) -> str:
     """What two runs share that met the same traffic."""
     digest, between = blake2b(digest_size=8), "["
     for arrival in arrivals:  # one at a time: the text of all would be large
-        digest.update(f"{between}{json.dumps(astuple(arrival))}".encode())
+        digest.update(f"{between}{json.dumps(_values(arrival))}".encode())
         between = ", "
     digest.update(b"]" if between == ", " else b"[]")
     return digest.hexdigest()
+
+
+def _values(arrival: Arrival) -> list[object]:
+    """All that is said of a request; what came later only where it is said.
+
+    So plans keep the hash that logs of earlier versions state.
+    """
+    early, later = _EARLY(arrival), _LATER(arrival)
+    if later == _DEFAULTS:
+        return [*early]
+    said = zip(_NAMES[_FIRST:], later, _DEFAULTS, strict=True)
+    return [*early, {name: value for name, value, usual in said if value != usual}]

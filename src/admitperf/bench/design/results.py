@@ -1,0 +1,352 @@
+"""What a benchmark left on disk, read back: whole, or as far as it got.
+
+    ROOT/EXPERIMENT/experiment.json
+    ROOT/EXPERIMENT/ARM/x1.2-b3/manifest.json, summary.json, decisions.jsonl, ...
+
+Folders whose name begins with a dot are unfinished runs and are not read. These keys
+are read, and no others; a key that is absent is a fact that is not known, and what
+needs it cannot be asked.
+
+experiment.json:
+
+- `experiment`: its name. `workload`, `metric`: a line, and what is compared; `metric`
+  is "goodput" when absent.
+- `design`: `{loads, blocks, arms, baseline, margin, seed, aa}`, the fields of
+  `design.Design`: what was planned, after `--budget`.
+- `capacity`: `{unit, per_s, low, high, after}`, a 95 % interval around `per_s`;
+  `after` is `{per_s, low, high}` measured again at the end, null = it was not.
+- `slo`: `{from, classes}`; `from` is "unloaded" or "given".
+- `left_out`: sentences. `notices`: sentences. `partial`: whether it was ended early.
+- `simulated`: whether no number was measured on an engine. `seconds`: it took.
+
+manifest.json of a run:
+
+- `arm`, `load`, `block`: which cell; needed. `load` is the stated multiple, `block` is
+  counted from 1.
+- `position`: from 0, its place among the arms of its block. `order`: from 0, its place
+  among all runs of the experiment.
+- `complete`: false = it was ended early, and it is left out.
+- `policy`, `parameters`, `provenance`, `url`: of the arm; `url` null = the target's
+  engine. Arms with the same policy, parameters and url are one policy twice: an A/A
+  pair.
+- `plan`: hash. `client`: its fields. `slo`: as above. `warmup_s`: the cut.
+  `scored_s`: `[from, to]`.
+- `load_reached`: what was offered, as a multiple of the capacity. `rate_per_s`,
+  `lasts_s`: of its beginnings, as planned, and for how long.
+- `probe_ms`: of the probe before the run; null = nothing can drift.
+- `restarts`: of the engine during the run; null = it is not known.
+- `trend`: `{p, slope, bins}` of the time to first token, `steady.trend` over due times
+  in s and ms; null = too short.
+
+summary.json of a run, as `callers.score` makes it, of the scored calls:
+
+- the metric by its name: `goodput`, `session_goodput` and so on, also under `extra`; a
+  number; null = cannot be asked.
+- `offered`, `attempts`, `refusals`, `ended`: counts; `ended` by how calls ended.
+- `late_ms`: `{p50, p99, max}`; null or absent = nothing was sent late, or virtual time.
+- `short`: `{n, of}`: whole answers with fewer tokens than planned, of all whole ones.
+- `errors`: `{n, of}`: calls that failed, though neither the policy nor a limit of the
+  engine refused them, of those offered. What else failed, the engine refused.
+- `ttft_served_ms`: `{p50, p95}` of those served.
+
+What a run's log says (finding, gates, signals, faults) comes from one call of
+`admitperf.reports.report` over the experiment's folder, and is joined by the folder
+that a run's lines came from. A report takes runs of one policy, configuration,
+parameters, experiment and *name* for one run of several processes: so where two arms
+are the same policy with the same parameters, the log's `run` name must tell them apart.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from admitperf.bench.design.design import Design
+from admitperf.core.errors import AdmitPerfError, LogError
+from admitperf.reports.report import RunReport, report
+from admitperf.reports.wording import plural, printable
+
+EXPERIMENT, MANIFEST, SUMMARY = "experiment.json", "manifest.json", "summary.json"
+GOODPUT = "goodput"
+
+
+class ResultsError(AdmitPerfError, ValueError):
+    """A folder holds no experiment that could be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One arm, met by one block at one load.
+
+    Attributes:
+        arm: its name.
+        load: the stated multiple of capacity.
+        block: from 1.
+        position: from 0, among the arms of its block; None = not known.
+        folder: where it lies.
+        manifest, summary: as they stand there.
+        finding: LIVE, INERT, UNKNOWN, BASELINE or SHADOW; None = it has no log.
+        log: the report on its log; None = it has none.
+    """
+
+    arm: str
+    load: float
+    block: int
+    position: int | None
+    folder: Path
+    manifest: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    finding: str | None = None
+    log: RunReport | None = None
+
+    @property
+    def name(self) -> str:
+        """`queue_depth x1.2-b3`, as sentences name it."""
+        return f"{self.arm} x{self.load:g}-b{self.block}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """All runs of an experiment.
+
+    Attributes:
+        folder: where it lies.
+        stated: experiment.json; empty when it cannot be read.
+        design: what was planned; made of the runs that are there when it is not said.
+        runs: those that are whole, by load, block and arm.
+        problems: what could not be used, in sentences.
+    """
+
+    folder: Path
+    stated: Mapping[str, Any]
+    design: Design
+    runs: tuple[Run, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """As stated, else the folder's."""
+        return printable(str(self.stated.get("experiment") or self.folder.name))
+
+    @property
+    def metric(self) -> str:
+        """What is compared."""
+        return str(self.stated.get("metric") or GOODPUT)
+
+    @property
+    def partial(self) -> bool:
+        """Whether it was ended early, or runs that were planned are not there."""
+        return bool(self.stated.get("partial")) or len(self.runs) < self.design.runs
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any number comes from a simulated engine."""
+        if self.stated.get("simulated") is True:
+            return True
+        return any(run.manifest.get("simulated") is True for run in self.runs)
+
+    def of(self, arm: str) -> tuple[Run, ...]:
+        """The runs of an arm."""
+        return tuple(run for run in self.runs if run.arm == arm)
+
+    def at(self, load: float, block: int) -> tuple[Run, ...]:
+        """The runs that met one block at one load."""
+        same = (load, block)
+        return tuple(run for run in self.runs if (run.load, run.block) == same)
+
+
+def value(run: Run, metric: str = GOODPUT) -> float | None:
+    """A number of a run's summary; None = it has none, or not as a finite number."""
+    found = run.summary.get(metric)
+    if found is None:
+        found = (_mapping(run.summary.get("extra"))).get(metric)
+    return finite(found)
+
+
+def finite(given: object) -> float | None:
+    """A finite number; None when it is anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if isfinite(given) else None
+
+
+def number_at(given: object, *names: str) -> float | None:
+    """A finite number inside nested objects; None when there is none."""
+    for name in names:
+        given = _mapping(given).get(name)
+    return finite(given)
+
+
+def _mapping(given: object) -> Mapping[str, Any]:
+    return given if isinstance(given, dict) else {}
+
+
+# -------------------------------------------------------------------------- read
+
+
+def read_experiment(folder: Path, *, logs: bool = True) -> Experiment:
+    """Reads an experiment, whole or as far as it got.
+
+    Args:
+        folder: that of one experiment.
+        logs: whether the runs' logs are read too, which takes a second or more.
+
+    Raises:
+        ResultsError: there is no whole run in it.
+    """
+    problems: list[str] = []
+    stated = _object(folder / EXPERIMENT, problems)
+    runs = [*_runs(folder, problems)]
+    if not runs:
+        raise ResultsError(_nothing(folder, problems))
+    runs.sort(key=lambda run: (run.load, run.block, run.arm))
+    design = _design(stated, runs, problems)
+    runs = [*_planned(design, runs, problems)]
+    return Experiment(
+        folder=folder,
+        stated=stated,
+        design=design,
+        runs=tuple(_with_logs(folder, runs, problems) if logs else runs),
+        problems=tuple(problems),
+    )
+
+
+def _nothing(folder: Path, problems: Sequence[str]) -> str:
+    where = printable(str(folder))
+    if not folder.is_dir():
+        return f"{where}: there is no such folder"
+    why = f": {problems[0]}" if problems else ""
+    return f"{where}: no whole run of a benchmark is in it{why}"
+
+
+def _object(path: Path, problems: list[str]) -> Mapping[str, Any]:
+    """A JSON object of a file; empty, and a problem, when there is none."""
+    where = printable(str(path))
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        why = (error.strerror or type(error).__name__).lower()
+        problems.append(f"{where}: {why}.")
+    except (ValueError, RecursionError):
+        problems.append(f"{where}: not JSON.")
+    else:
+        if isinstance(found, dict):
+            return found
+        problems.append(f"{where}: no JSON object.")
+    return {}
+
+
+def _runs(folder: Path, problems: list[str]) -> Iterator[Run]:
+    seen: dict[tuple[str, float, int], Path] = {}
+    for path in sorted(folder.glob(f"*/*/{MANIFEST}")):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue
+        run = _run(path.parent, problems)
+        if run is None:
+            continue
+        cell = run.arm, run.load, run.block
+        if cell in seen:
+            problems.append(f"{run.name} is there twice: {printable(str(run.folder))}.")
+            continue
+        seen[cell] = run.folder
+        yield run
+
+
+def _run(folder: Path, problems: list[str]) -> Run | None:
+    """A run; None, and a problem, when it is not whole."""
+    where, before = printable(str(folder)), len(problems)
+    manifest = _object(folder / MANIFEST, problems)
+    if len(problems) > before:
+        return None
+    load, block = finite(manifest.get("load")), manifest.get("block")
+    if load is None or type(block) is not int or not manifest.get("arm"):
+        problems.append(f"{where}: its manifest does not say arm, load and block.")
+        return None
+    if manifest.get("complete") is False:
+        problems.append(f"{where}: the run was ended early and is left out.")
+        return None
+    summary = _object(folder / SUMMARY, problems)
+    if len(problems) > before:
+        return None
+    position = manifest.get("position")
+    return Run(
+        arm=printable(str(manifest["arm"])),
+        load=load,
+        block=block,
+        position=position if type(position) is int else None,
+        folder=folder,
+        manifest=manifest,
+        summary=summary,
+    )
+
+
+def _with_logs(folder: Path, runs: Sequence[Run], problems: list[str]) -> Iterator[Run]:
+    """The runs with what their logs say; as they are when no log can be read."""
+    try:
+        made = report([str(folder)])
+    except LogError as error:
+        problems.extend(printable(str(said)) for said in error.args)
+        yield from runs
+        return
+    problems.extend(printable(said) for said in made.files.unread)
+    found: dict[Path, RunReport] = {}
+    for log in made.runs:
+        places = {Path(path).parent.resolve() for path in log.paths}
+        if len(places) > 1:
+            names = ", ".join(sorted(place.name for place in places))
+            problems.append(
+                f"{plural(len(places), 'run')} cannot be told apart by their logs"
+                f" ({printable(names)}): same policy, parameters and name."
+            )
+            continue
+        found[places.pop()] = log
+    for run in runs:
+        log_of = found.get(run.folder.resolve())
+        word = log_of.finding.word if log_of else None
+        yield replace(run, log=log_of, finding=word)
+
+
+# ------------------------------------------------------------------------ design
+
+
+def _design(
+    stated: Mapping[str, Any], runs: Sequence[Run], problems: list[str]
+) -> Design:
+    """As stated; where it is not, what the runs show."""
+    said = _mapping(stated.get("design"))
+    shown = _shown(runs)
+    try:
+        return Design(
+            arms=tuple(map(str, said.get("arms", shown.arms))),
+            loads=tuple(float(one) for one in said.get("loads", shown.loads)),
+            blocks=int(said.get("blocks", shown.blocks)),
+            baseline=str(said.get("baseline", shown.baseline)),
+            margin=float(said.get("margin", shown.margin)),
+            seed=int(said.get("seed", shown.seed)),
+            aa=bool(said.get("aa", shown.aa)),
+        )
+    except (TypeError, ValueError):
+        problems.append(f"{EXPERIMENT}: the design makes no sense; the runs' is taken.")
+        return shown
+
+
+def _planned(design: Design, runs: Sequence[Run], problems: list[str]) -> Sequence[Run]:
+    """The runs of planned cells; an earlier design may have left others."""
+    cells, arms = set(design.cells()), set(design.arms)
+    kept = [run for run in runs if run.arm in arms and (run.load, run.block) in cells]
+    if not kept:
+        problems.append(f"{EXPERIMENT}: no run is of its design; the runs' is taken.")
+        return runs
+    if more := len(runs) - len(kept):
+        problems.append(f"{plural(more, 'run')} of no planned cell: left out.")
+    return kept
+
+
+def _shown(runs: Sequence[Run]) -> Design:
+    return Design(
+        arms=tuple(dict.fromkeys(run.arm for run in runs)),
+        loads=tuple(sorted({run.load for run in runs})),
+        blocks=max(run.block for run in runs),
+    )

@@ -1,0 +1,1 @@
+"""A benchmark's verdict as a page, a plot and a document."""

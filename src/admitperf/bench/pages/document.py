@@ -1,0 +1,40 @@
+"""A benchmark's comparison as one JSON document."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from admitperf.bench.design.claims import Claim
+from admitperf.bench.design.comparison import SCHEMA, Verdicts
+from admitperf.bench.design.results import finite
+
+
+def document(
+    made: Verdicts, claim: Claim | None = None, only: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The comparison as plain dicts and lists, ready for strict JSON.
+
+    Args:
+        made: what is shown.
+        claim: what `--check` asks; None = nothing is asked, and `check` is null.
+        only: arms that are asked; empty = all.
+    """
+    plain: dict[str, Any] = _strict(made.to_dict())
+    return {
+        "schema": SCHEMA,
+        "comparison": plain,
+        "check": None if claim is None else _checked(made, claim, only),
+    }
+
+
+def _checked(made: Verdicts, claim: Claim, only: Sequence[str]) -> dict[str, Any]:
+    failures = list(made.against(claim, only))
+    return {"claim": claim, "passed": not failures, "failures": failures}
+
+
+def _strict(value: Any) -> Any:  # noqa: ANN401  whatever a manifest holds
+    """The value with null for each number that JSON cannot hold."""
+    if isinstance(value, dict):
+        return {str(key): _strict(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(inner) for inner in value]
+    return finite(value) if isinstance(value, float) else value

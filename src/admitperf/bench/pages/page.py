@@ -1,0 +1,267 @@
+"""A benchmark's comparison as plain text: ASCII, at most 80 columns, verdicts first."""
+
+from collections.abc import Iterator, Sequence
+
+from admitperf.bench.design.claims import Pooled
+from admitperf.bench.design.comparison import Compared, Verdicts
+from admitperf.bench.design.results import finite, number_at
+from admitperf.reports.comparison.design import FEWEST_ASKED, FEWEST_FLIPPED, factor
+from admitperf.reports.comparison.verdict import Paired
+from admitperf.reports.pages.checks import OK
+from admitperf.reports.pages.columns import aligned
+from admitperf.reports.pages.comparison_page import titled
+from admitperf.reports.pages.difference_page import signed, written
+from admitperf.reports.pages.headline import parameters, stamps
+from admitperf.reports.pages.layout import row, wrapped
+from admitperf.reports.wording import NOT_KNOWN, number, plural, printable
+
+_ANSWERS = 19  # the column where a check's name begins
+_PARTIAL = "it was ended early, or planned runs are missing."
+
+
+def text(made: Verdicts) -> str:
+    """The page, with a line end."""
+    return "\n".join(_page(made)) + "\n"
+
+
+def _page(made: Verdicts) -> Iterator[str]:
+    yield from titled(f"{made.experiment}: every arm against {made.design.baseline}")
+    yield from _head(made)
+    for title, section in (
+        (_metric(made), _means),
+        ("Claims", _claims),
+        ("Single loads, exploratory: difference, 95 % interval unadjusted", _cells),
+        ("Checks before numbers", _checks),
+        ("Design", _design),
+        ("Left out", lambda one: _listed(one.left_out)),
+        ("Notices", lambda one: _listed(one.notices)),
+    ):
+        lines = [*section(made)]
+        if lines:
+            yield from ("", title, *lines)
+
+
+# ------------------------------------------------------------------------- head
+
+
+def _head(made: Verdicts) -> Iterator[str]:
+    for one in made.arms:
+        yield from row(
+            one.verdict.upper(), f"{one.arm}: {one.headline}{_by(made, one)}."
+        )
+    for word, said in stamps(simulated=made.simulated, oracle=False):
+        yield from row(word, said)
+    if made.partial:
+        yield from row("PARTIAL", _PARTIAL)
+
+
+def _by(made: Verdicts, one: Compared) -> str:
+    if one.verdict == "void":
+        hit = [str(check.number) for check in made.checks if one.arm in check.voids]
+        return f" (check {hit[0]})" if len(hit) == 1 else f" (checks {', '.join(hit)})"
+    if one.gain is None or one.gain.statistics.mean is None:
+        return ""
+    return f": {_measured(one.gain.statistics)}"
+
+
+def _measured(found: Paired) -> str:
+    """`+0.310, 95 % interval +0.211 to +0.402, 8 blocks`."""
+    parts = [] if found.mean is None else [signed(found.mean)]
+    if found.interval is not None:
+        parts.append(f"95 % interval {written(found.interval)}")
+    return ", ".join([*parts, plural(found.n, "block")])
+
+
+# ------------------------------------------------------------------------ means
+
+
+def _metric(made: Verdicts) -> str:
+    blocks = sorted({point.n for curve in made.curves for point in curve.points})
+    n = plural(blocks[-1], "block") if len(blocks) == 1 else "blocks"
+    name = made.metric.replace("_", " ").capitalize()
+    way = "" if made.better == "higher" else ", lower is better"
+    return f"{name} by load{way}: mean of {n}"
+
+
+def _means(made: Verdicts) -> Iterator[str]:
+    loads = sorted({point.load for curve in made.curves for point in curve.points})
+    rows = [["", *(f"{load:g}x" for load in loads)]]
+    for curve in made.curves:
+        by_load = {point.load: point.mean for point in curve.points}
+        cells = (_three(by_load.get(load)) for load in loads)
+        rows.append([printable(curve.arm), *cells])
+    yield from aligned(rows)
+
+
+def _three(value: float | None) -> str:
+    return NOT_KNOWN if value is None else f"{value:.3f}"
+
+
+# ----------------------------------------------------------------------- claims
+
+
+def _claims(made: Verdicts) -> Iterator[str]:
+    for one in made.arms:
+        said = parameters({"params": one.parameters, "provenance": one.provenance})
+        policy = f"{one.policy or one.arm}; {said}" if said else one.policy or one.arm
+        told = "" if policy == one.arm else f" ({printable(policy)})"
+        yield from wrapped(f"{one.arm}{told}")
+        for sentence in one.says:
+            yield from wrapped(sentence, "    ")
+        if one.verdict == "void":
+            yield from wrapped("A check failed: no difference is judged.", "    ")
+            continue
+        for name, found in (("gain", one.gain), ("no harm", one.no_harm)):
+            yield from _claim(name, found, twin=one.twin)
+
+
+def _claim(name: str, found: Pooled | None, *, twin: bool) -> Iterator[str]:
+    if found is None:
+        yield from row(f"  {name}", "not asked: no load of its kind was run")
+        return
+    answer = "noise" if twin else _answer(name, found)
+    loads = ", ".join(f"{load:g}x" for load in found.loads)
+    yield from row(
+        f"  {name}", f"{answer}: {_measured(found.statistics)}, mean over {loads}"
+    )
+    told = _gain_tests if name == "gain" else _harm_tests
+    for said in told(found):
+        yield from row("", said)
+    needed = found.statistics.blocks_needed
+    if name == "gain" and not (twin or found.rises or found.falls) and needed:
+        yield from row("", f"{needed} blocks would settle a mean like this one")
+    if found.lacking:
+        blocks = ", ".join(map(str, found.lacking))
+        yield from row("", f"without block {blocks}: a load of it is missing")
+
+
+def _answer(name: str, found: Pooled) -> str:
+    """Whether a claim holds, and whether the opposite does."""
+    if found.rises if name == "gain" else found.not_worse:
+        return "holds"
+    if found.falls:
+        return "fails, it lost" if name == "gain" else "fails, it harms"
+    return "not shown"
+
+
+def _gain_tests(found: Pooled) -> Iterator[str]:
+    own = found.statistics
+    if own.sd is None or own.t_p is None:
+        return
+    holm = ""
+    if own.family_p is not None:
+        holm = f", {_p(own.family_p)} by Holm among {own.family} gains"
+    flips = _p(own.sign_flip_p)
+    if own.n < FEWEST_FLIPPED:
+        flips = f"not asked below {FEWEST_FLIPPED} blocks"
+    yield f"t p {_p(own.t_p)}{holm}; sign-flip p {flips}"
+    yield (
+        f"MDE {number(own.smallest_effect)} ({factor(own.n):.2f} x SD {own.sd:.3f});"
+        f" margin {own.margin:g}"
+    )
+
+
+def _harm_tests(found: Pooled) -> Iterator[str]:
+    own = found.statistics
+    if own.interval_90 is None:
+        return
+    if own.n < FEWEST_ASKED:
+        yield f"not asked below {FEWEST_ASKED} blocks"
+        return
+    ruled = "is ruled out" if found.not_worse else "is not ruled out"
+    bound = signed(own.interval_90.low)
+    yield f"a loss of {own.margin:g} {ruled}: one-sided 95 % bound {bound}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return NOT_KNOWN
+    return "<0.0001" if value < 0.0001 else f"{value:.2g}"  # noqa: PLR2004  what is printed
+
+
+# ------------------------------------------------------------------------ cells
+
+
+def _cells(made: Verdicts) -> Iterator[str]:
+    rows = []
+    for one in made.arms:
+        if one.verdict == "void":
+            continue
+        for cell in one.cells:
+            found = cell.statistics
+            interval = NOT_KNOWN if found.interval is None else written(found.interval)
+            mean = NOT_KNOWN if found.mean is None else signed(found.mean)
+            rows.append(
+                [printable(one.arm), f"{cell.load:g}x", str(found.n), mean, interval]
+            )
+    if rows:
+        yield from aligned([["", "load", "blocks", "difference", "interval"], *rows])
+
+
+# ----------------------------------------------------------------------- checks
+
+
+def _checks(made: Verdicts) -> Iterator[str]:
+    for check in made.checks:
+        name, first = f"{check.number:>2} {check.name}", f"  {check.answer}"
+        lines = [f"{name}{_whom(made, check.voids)}", *check.says]
+        if check.answer == OK:
+            lines = [" ".join([f"{name}.", *check.says])]
+        first = first.ljust(_ANSWERS)
+        for line in lines:
+            yield from wrapped(printable(line), first, " " * (_ANSWERS + 3))
+            first = " " * (_ANSWERS + 3)
+
+
+def _whom(made: Verdicts, voids: Sequence[str]) -> str:
+    """Whose claims it stands in the way of."""
+    if not voids:
+        return ""
+    if len(voids) == len(made.arms):
+        return " (voids every arm)"
+    return f" (voids {', '.join(voids)})"
+
+
+# ----------------------------------------------------------------------- design
+
+
+def _design(made: Verdicts) -> Iterator[str]:
+    for name, said in (("workload", made.workload), ("client", made.client)):
+        if said:
+            yield from row(name, said)
+    per_s = number_at(made.capacity, "per_s")
+    if per_s is not None:
+        yield from row("capacity", _capacity(made, per_s))
+    if made.window:
+        begins, ends = map(number, made.window)
+        yield from row("window", f"what begins from {begins} to {ends} s is scored")
+    yield from _slo(made)
+    design = made.design
+    loads = ", ".join(f"{load:g}x" for load in sorted(design.loads))
+    runs = f"{plural(len(design.arms), 'arm')}, {plural(design.runs, 'run')}"
+    yield from row("plan", f"{loads}; {plural(design.blocks, 'block')}; {runs}")
+    yield from _listed(made.plan)
+
+
+def _slo(made: Verdicts) -> Iterator[str]:
+    classes = made.slo.get("classes")
+    for name, bounds in (classes if isinstance(classes, dict) else {}).items():
+        if isinstance(bounds, dict):
+            told = ", ".join(
+                f"{one} {number(finite(bound))}" for one, bound in bounds.items()
+            )
+            yield from row("SLO", printable(f"{name}: {told}" if name else told))
+
+
+def _capacity(made: Verdicts, per_s: float) -> str:
+    low, high = (number_at(made.capacity, name) for name in ("low", "high"))
+    unit = printable(str(made.capacity.get("unit") or "request"))
+    said = f"{number(per_s)} {unit}s a second without a policy"
+    if low is None or high is None:
+        return said
+    return f"{said}, 95 % interval {number(low)} to {number(high)}"
+
+
+def _listed(sentences: Sequence[str]) -> Iterator[str]:
+    for said in sentences:
+        yield from wrapped(printable(said), "  - ", "    ")

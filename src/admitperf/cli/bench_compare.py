@@ -1,0 +1,149 @@
+"""`admitperf bench compare`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from admitperf.cli.reading import UnreadableInput
+from admitperf.reports.wording import printable
+
+if TYPE_CHECKING:
+    from admitperf.bench.design.claims import Claim
+    from admitperf.bench.design.comparison import Verdicts
+
+_FAILED = 1
+
+
+class _Options(TypedDict):
+    """The options as click hands them over."""
+
+    root: Path
+    metric: str | None
+    only: tuple[str, ...]
+    plots: tuple[Path, ...]
+    checking: bool
+    claim: "Claim"
+    as_json: bool
+
+
+@click.command()
+@click.argument("experiment", metavar="FOLDER|NAME")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("experiments"),
+    show_default=True,
+    help="Where an experiment that is given by NAME lies.",
+)
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="What is compared, such as session_goodput.  [default: the experiment's own]",
+)
+@click.option(
+    "--arm",
+    "only",
+    metavar="NAME",
+    multiple=True,
+    help="Ask --check of this arm only; may be given again.",
+)
+@click.option(
+    "--plot",
+    "plots",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Write the metric against load as .svg or .png; may be given again.",
+)
+@click.option(
+    "--check",
+    "checking",
+    is_flag=True,
+    help="Exit 1 unless the runs support the claim, and say why.",
+)
+@click.option(
+    "--claim",
+    type=click.Choice(["better", "gain", "no-harm"]),
+    default="better",
+    show_default=True,
+    help="What --check asks of every arm.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def command(experiment: str, **options: Unpack[_Options]) -> None:
+    """Say which policy of a benchmark won, and by how much.
+
+    Every arm is held against the baseline, block by block. Two claims are judged: a
+    gain, pooled over the loads of 1.2x of capacity and more, and no harm, pooled over
+    those of 0.8x and less. Checks come before numbers: one that fails voids the arms it
+    is about. Single loads are exploratory.
+
+    better: a gain, and no harm. worse: the opposite, or harm without a gain.
+    equivalent: the difference is shown to be within the margin. inconclusive: anything
+    else; gain above capacity with harm below it is said in words. void: no claim is
+    made.
+
+    Exit code 1 when --check finds that the claim is not supported, 2 when something
+    could not be read or written.
+    """
+    from admitperf.core.errors import AdmitPerfError
+
+    try:
+        made = _compared(_folder(experiment, options["root"]), options["metric"])
+        _known(made, options["only"])
+        _plotted(made, options["plots"])
+    except AdmitPerfError as error:
+        raise UnreadableInput(printable(str(error))) from None
+    _show(made, options)
+
+
+def _folder(given: str, root: Path) -> Path:
+    """The folder itself, or the one of that name under the root."""
+    here, there = Path(given), root / given
+    return there if there.is_dir() or not here.is_dir() else here
+
+
+def _compared(folder: Path, metric: str | None) -> "Verdicts":
+    from admitperf.bench.design.comparison import compare
+    from admitperf.bench.design.results import read_experiment
+
+    return compare(read_experiment(folder), metric)
+
+
+def _known(made: "Verdicts", only: tuple[str, ...]) -> None:
+    """Refuses a name that no arm has."""
+    names = [one.arm for one in made.arms]
+    for name in only:
+        if name not in names:
+            raise UnreadableInput(
+                f"no arm is called {printable(name)}: there are {', '.join(names)}"
+            )
+
+
+def _plotted(made: "Verdicts", plots: tuple[Path, ...]) -> None:
+    if plots:
+        from admitperf.bench.pages.plot import plot
+
+        for path in plots:
+            plot(made, path)
+
+
+def _show(made: "Verdicts", options: _Options) -> None:
+    from admitperf.bench.pages import page
+    from admitperf.bench.pages.document import document
+
+    claim = options["claim"] if options["checking"] else None
+    only = options["only"]
+    if options["as_json"]:
+        plain = document(made, claim, only)
+        click.echo(json.dumps(plain, indent=2, allow_nan=False))
+    else:
+        click.echo(page.text(made), nl=False)
+    failed = [] if claim is None else list(made.against(claim, only))
+    for why in failed:
+        click.echo(printable(f"check failed: {why}"), err=True)
+    if failed:
+        sys.exit(_FAILED)
