@@ -423,14 +423,18 @@ def _refusals(of: Experiment, runs: Sequence[Run]) -> Iterator[str]:
         return
     for name, loads in (("Above", of.design.above), ("Below", of.design.below)):
         own = [run for run in runs if run.load in loads]
-        attempts, offered = _total(own, "attempts"), _total(own, "offered")
-        if offered:
-            refused = share(_total(own, "refusals"), attempts)
-            lost = share(_total(own, "ended", "refused"), offered)
-            yield (
-                f"{name} capacity it refused {refused} attempts, and in the end {lost}"
-                " calls offered."
-            )
+        if offered := _total(own, "offered"):
+            yield f"{name} capacity {_turned_away(own, offered)} calls offered."
+
+
+def _turned_away(runs: Sequence[Run], offered: int) -> str:
+    """Of attempts and of calls; by its engine, where that has a limit of its own."""
+    by_engine = _total(runs, "ended", "failed") - _total(runs, "errors", "n")
+    lost = _total(runs, "ended", "refused") + by_engine
+    if by_engine and not _total(runs, "refusals"):
+        return f"its engine refused {share(lost, offered)}"
+    refused = share(_total(runs, "refusals"), _total(runs, "attempts"))
+    return f"it refused {refused} attempts, and in the end {share(lost, offered)}"
 
 
 def _refused_each(run: Run) -> bool:

@@ -8,10 +8,6 @@ from admitperf.bench.design.results import Experiment, Run, number_at
 from admitperf.reports.pages.checks import NO, NOT_ASKED, OK
 from admitperf.reports.wording import plural, printable, share
 
-FEWEST_FIRED = 0.5
-"""Of the blocks of a load above capacity, how many an arm must have fired in. Plain
-choice: one that slept through most of them was not tested there."""
-
 _SENTENCES = 6  # plain choice: enough to name the signal that moved instead
 
 
@@ -38,17 +34,18 @@ def _fired_arm(arm: str, runs: Sequence[Run]) -> Iterator[Row]:
     elif not fired:
         yield Row(arm, NO, _never(who, runs))
     else:
-        yield from _by_load(arm, runs)
+        yield from _by_block(arm, runs)
         told = f"fired in {share(len(fired), len(runs))} runs above capacity"
         yield Row(arm, OK, f"{who} {told}.")
 
 
-def _by_load(arm: str, runs: Sequence[Run]) -> Iterator[Row]:
-    for load in sorted({run.load for run in runs}):
-        own = [bool(_refused(run)) for run in runs if run.load == load]
-        if sum(own) < FEWEST_FIRED * len(own):
-            told = f"fired in {sum(own)} of {plural(len(own), 'block')} at {load:g}x"
-            yield Row(arm, NO, f"{printable(arm)} {told}: half of them are needed.")
+def _by_block(arm: str, runs: Sequence[Run]) -> Iterator[Row]:
+    """A block is a repeat: in each it fired at some load above capacity."""
+    blocks = {run.block for run in runs}
+    slept = sorted(blocks - {run.block for run in runs if _refused(run)})
+    if slept:
+        told = f"did not fire in {len(slept)} of {plural(len(blocks), 'block')}"
+        yield Row(arm, NO, f"{printable(arm)} {told}, such as b{slept[0]}.")
 
 
 def _refused(run: Run) -> bool | None:
