@@ -76,3 +76,14 @@ def test_compare_sends_several_loads_elsewhere(root):
     text = " ".join(shown.output.split())
     assert "VOID" in text
     assert "`admitperf bench compare small` asks them apart" in text
+
+
+def test_a_list_says_that_repeats_are_of_several_loads(root):
+    """The lowest and the highest goodput of an arm are then of other loads."""
+    told = json.loads(
+        CliRunner().invoke(main, ["experiments", str(root), "--json"]).output
+    )
+    (one,) = told["experiments"]
+    assert one["loads"] == [0.5, 2]
+    page = CliRunner().invoke(main, ["experiments", str(root)]).output
+    assert "0.5x, 2x of capacity in every arm" in " ".join(page.split())

@@ -16,7 +16,7 @@ from admitperf.reports.pages.layout import row
 from admitperf.reports.quantile import nearest_rank
 from admitperf.reports.report import RunReport
 from admitperf.reports.runs.log import Files
-from admitperf.reports.wording import NOT_KNOWN, plural, printable
+from admitperf.reports.wording import NOT_KNOWN, number, plural, printable
 
 SCHEMA = 1
 """Number of the JSON format."""
@@ -68,6 +68,8 @@ class ListedExperiment:
         name: as in the headers; None = the runs name no experiment.
         simulated: whether any outcome comes from a simulated engine.
         oracle: whether a policy was told how long answers would be.
+        loads: multiples of capacity that the runs state, ascending. Repeats of an arm
+            are of all of them: `bench compare` keeps them apart.
         arms: in the order they began.
         missing: what a comparison would lack, in sentences.
     """
@@ -75,6 +77,7 @@ class ListedExperiment:
     name: str | None
     simulated: bool
     oracle: bool
+    loads: tuple[float, ...]
     arms: tuple[ListedArm, ...]
     missing: tuple[str, ...]
 
@@ -109,6 +112,7 @@ def _experiment(one: Experiment) -> ListedExperiment:
         name=None if one.name is None else printable(one.name),
         simulated=any(stated.simulated(run) for arm in one.arms for run in arm.runs),
         oracle=any(stated.oracle(run) for arm in one.arms for run in arm.runs),
+        loads=tuple(sorted(_loads(one))),
         arms=tuple(map(_arm, one.arms)),
         missing=tuple(_missing(one)),
     )
@@ -123,6 +127,11 @@ def _arm(arm: Arm) -> ListedArm:
         findings=dict(Counter(run.finding.word for run in arm.runs).most_common()),
         goodput=_goodput(arm),
     )
+
+
+def _loads(one: Experiment) -> set[float]:
+    runs = (run for arm in one.arms for run in arm.runs)
+    return {load for run in runs if (load := stated.positive(run, "load")) is not None}
 
 
 def _goodput(arm: Arm) -> Goodput | None:
@@ -180,6 +189,10 @@ def _page(one: ListedExperiment) -> Iterator[str]:
     if one.arms:
         head = ["arm", "repeats", "finding", "lowest", "median", "highest goodput"]
         yield from aligned([head, *map(_cells, one.arms)])
+    if len(one.loads) > 1:
+        every = ", ".join(f"{number(load)}x" for load in one.loads)
+        said = f"{every} of capacity in every arm: bench compare keeps them apart"
+        yield from row("loads", said)
     for said in one.missing:
         yield from row("missing", printable(said))
 
