@@ -13,6 +13,7 @@ Needs what `infra/vllm/build.sh` installs, and two quiet cores for about twelve 
 """
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -31,12 +32,13 @@ from typing import Any
 from machine import machine
 
 from admitperf.bench.design.comparison import Compared, Verdicts, compare
+from admitperf.bench.design.results import EXPERIMENT, Run, read_experiment
 from admitperf.bench.design.results import Experiment as Results
-from admitperf.bench.design.results import Run, read_experiment
 from admitperf.bench.harness.config import parsed
 from admitperf.bench.harness.experiment import Experiment
 from admitperf.bench.harness.run import MANIFEST, SUMMARY, Done
 from admitperf.bench.pages import page
+from admitperf.bench.pages.middles import offered_p95, served_p95, spelled
 from admitperf.bench.pages.plot import plot
 from admitperf.core.clock import SYSTEM
 from admitperf.reports.pages.checks import NO, OK
@@ -204,6 +206,7 @@ def written(folder: Path) -> Path:
         copy = place / path.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+    (place / EXPERIMENT).write_text(stated(results), encoding="utf-8")
     plot(made, place / "goodput.svg")
     text = "\n".join(document_lines(made, results, where, place.name))
     found = place.with_suffix(place.suffix + ".md")
@@ -213,9 +216,29 @@ def written(folder: Path) -> Path:
 
 def kept(folder: Path) -> Iterator[Path]:
     """The files that numbers come from; logs are left out, they are large."""
-    yield folder / "experiment.json"
+    yield folder / EXPERIMENT
     yield from sorted(folder.glob(f"*/x*/{MANIFEST}"))
     yield from sorted(folder.glob(f"*/x*/{SUMMARY}"))
+
+
+def stated(results: Results) -> str:
+    """experiment.json with what the logs say, so that it can be judged without them."""
+    found = results.stated.get("findings") or findings(results.runs)
+    told = {**results.stated, "findings": found}
+    return json.dumps(told, indent=2, allow_nan=False) + "\n"
+
+
+def findings(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """What the log of each run says of whether its policy could have fired."""
+    return {
+        f"{run.arm}/x{run.load:g}-b{run.block}": {
+            "word": run.log.finding.word,
+            "refused": run.log.answers.refused_enforced,
+            "says": list(run.log.finding.says),
+        }
+        for run in runs
+        if run.log is not None
+    }
 
 
 def document_lines(
@@ -233,13 +256,14 @@ def document_lines(
         ("Which signal moved", moved(made, results)),
         ("What does not hold", misses(made)),
         ("What is not asked", not_asked(made)),
-        ("All of it", ["```text", page.text(made).rstrip("\n"), "```"]),
+        ("All of it", ["```text", page.text(made, results.runs).rstrip("\n"), "```"]),
     ):
         yield from ("", f"## {title}", "", *lines)
     yield ""
     yield (
-        f"Manifests and summaries of all {len(results.runs)} runs are in `{name}/`;"
-        " `make bench-vllm` makes it again."
+        f"Manifests and summaries of all {len(results.runs)} runs are in `{name}/`,"
+        " and what their logs say in its experiment.json: `admitperf bench compare"
+        f" docs/results/{name}` judges them. `make bench-vllm` makes it again."
     )
 
 
@@ -277,12 +301,26 @@ def measured(results: Results) -> Iterator[str]:
         f" Then {LOAD:g} times that rate, for {told['lasts_s']:g} s a run. It took"
         f" {results.stated['seconds'] / 60:.0f} minutes."
     )
+    yield ""
+    yield from own_servers(results)
+
+
+def own_servers(results: Results) -> Iterator[str]:
+    """Which arms stand before another server than the one that was measured first."""
+    own = {run.arm for run in results.runs if run.manifest.get("url")}
+    for arm in sorted(own):
+        yield (
+            f"`{arm}` is a second server, started alike but for its limit. Capacity,"
+            " latency without load, SLO and the probe before each run are the first"
+            " server's only: whether the second drifts, or was as fast without its"
+            " limit, was not asked."
+        )
 
 
 def verdicts(made: Verdicts, results: Results) -> Iterator[str]:
     """A row for each arm; the baseline first."""
-    yield "| arm | goodput | gain | verdict | refused | TTFT p50 of those served |"
-    yield "|---|---|---|---|---|---|"
+    yield f"| arm | goodput | gain | verdict | refused | {' | '.join(TAILS)} |"
+    yield f"|---|---|---|---|---|{'---|' * len(TAILS)}"
     base = made.design.baseline
     yield f"| `{base}` | {goodput(made, base)} | | | {shares(results, base)} |"
     for one in made.arms:
@@ -290,6 +328,11 @@ def verdicts(made: Verdicts, results: Results) -> Iterator[str]:
             f"| `{one.arm}`{given(one)} | {goodput(made, one.arm)} | {gain(one)}"
             f" | {one.verdict} | {shares(results, one.arm)} |"
         )
+    yield ""
+    yield (
+        "Time to first token of the middle run. Among those offered a call counts as"
+        " infinite that was refused, or not served when its run ended."
+    )
 
 
 def goodput(made: Verdicts, arm: str) -> str:
@@ -323,22 +366,25 @@ def gain(one: Compared) -> str:
 
 
 def shares(results: Results, arm: str) -> str:
-    """What it refused, by policy or engine, and how fast the others were served."""
+    """What it refused, by policy or engine, and how long the first token took."""
     runs = results.of(arm)
     offered = sum(run.summary["offered"] for run in runs)
     ended = [run.summary["ended"] for run in runs]
     refused = sum(one.get("refused", 0) for one in ended)
     errors = sum((run.summary.get("errors") or {}).get("n", 0) for run in runs)
     refused += sum(one.get("failed", 0) for one in ended) - errors
-    first = sorted(p50 for run in runs if (p50 := served_p50(run)) is not None)
-    middle = f"{first[len(first) // 2]:.0f} ms" if first else "not known"
-    return f"{refused} of {offered} | {middle}"
+    return f"{refused} of {offered} | {' | '.join(tails(runs))}"
 
 
-def served_p50(run: Run) -> float | None:
-    """The median time to first token of those served in a run, in ms."""
-    found = (run.summary.get("ttft_served_ms") or {}).get("p50")
-    return None if found is None else float(found)
+TAILS = ("TTFT p95 of those offered", "TTFT p95 of those served")
+"""What was not served counts as infinite in the first; the second is never alone."""
+
+
+def tails(runs: Sequence[Run]) -> Iterator[str]:
+    """Both, of the middle run."""
+    for found in (offered_p95(runs), served_p95(runs)):
+        known = found is not None and found != float("inf")
+        yield f"{found:.0f} ms" if known else spelled(found)
 
 
 def moved(made: Verdicts, results: Results) -> Iterator[str]:
@@ -429,7 +475,8 @@ def main() -> None:
         print(f"runs go to {root}", flush=True)
         folder = run(root, asked.blocks, asked.seconds)
     if asked.blocks < BLOCKS:
-        print(page.text(compare(read_experiment(folder))))
+        results = read_experiment(folder)
+        print(page.text(compare(results), results.runs))
         return
     print(f"wrote {written(folder)}")
 

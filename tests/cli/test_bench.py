@@ -1,11 +1,15 @@
 """`admitperf bench`: from one line to a verdict, and back again."""
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 
 import pytest
 from tests.cli.conftest import TOOL, is_plain
+
+from admitperf.cli.bench_run import rough
 
 SMALL = (
     "bench",
@@ -69,6 +73,100 @@ def test_a_plan_is_told_and_nothing_is_run(shown, run):
     told = json.loads(ran.stdout)
     assert told["runs"] == len(told["order"]) == 24
     assert any("smallest p that sign flips" in one for one in told["said"])
+
+
+def test_the_plan_says_the_hash_of_what_was_planned_first(shown, run):
+    """That of the experiment, which stands in its file; what is otherwise is said."""
+    _, root = shown
+    (folder,) = [path for path in root.iterdir() if path.name.startswith("chat-")]
+    first = json.loads((folder / "experiment.json").read_text())["planned_first"]
+    ran = run(*SMALL, f"--root={root}", "--plan-only")
+    assert f"Planned first: {first['hash']}." in " ".join(ran.stdout.split())
+    assert "planned first" not in ran.stderr
+    ran = run(*SMALL, f"--root={root}", "--blocks=8", "--plan-only", "--json")
+    told = json.loads(ran.stdout)
+    assert told["planned_first"] == first
+    (said,) = [line for line in ran.stderr.splitlines() if "planned first" in line]
+    assert "blocks 6, now 8" in said
+    assert said == told["departed"]
+
+
+def test_another_metric_after_the_runs_is_said_and_gone_on_with(shown, run, tmp_path):
+    """It is no other experiment; the verdict is void."""
+    _, root = shown
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    (tmp_path / "my.yaml").write_text(
+        "target: {profile: a100-40-qwen2.5-7b, engine: {max_num_seqs: 4}}\n"
+        "workload: {name: chat}\n"
+        "arms: [{policy: queue_depth, parameters: {max_waiting: 2}}]\n"
+        "loads: [0.8, 1.5]\nblocks: 6\ncalls: 30\njobs: 1\nmetric: wasted_share\n"
+    )
+    ran = run("bench", "my.yaml", f"--root={copy}", "--check")
+    assert ran.exit_code == 1, ran.output
+    assert "metric goodput, now wasted_share" in ran.stderr
+    assert "VOID" in ran.stdout
+
+
+def test_a_block_is_run_again(shown, run, tmp_path):
+    """Of every arm, and the rest stands."""
+    _, root = shown
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    (folder,) = [path for path in copy.iterdir() if path.name.startswith("chat-")]
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/*/summary.json")}
+    ran = run(*SMALL, f"--root={copy}", "--redo=x1.5-b2", "--redo=x0.8-b1")
+    assert ran.exit_code == 0, ran.output
+    after = {path: path.stat().st_mtime_ns for path in folder.glob("*/*/summary.json")}
+    changed = {path.parent.name for path in after if after[path] != before[path]}
+    assert (changed, len(after)) == ({"x1.5-b2", "x0.8-b1"}, 24)
+    assert "x1.5-b2 was run again for every arm" in " ".join(ran.stdout.split())
+    ran = run(*SMALL, f"--root={copy}", "--redo=b2")
+    assert ran.exit_code == 2
+    assert "--redo b2: is none of the blocks" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("left_s", "said"),
+    [
+        (0.86137, "1s"),
+        (12.4, "12s"),
+        (89.4, "1m29s"),
+        (95.0, "2m"),
+        (1234.5, "21m"),
+        (5400.0, "1h30m"),
+    ],
+)
+def test_an_estimate_is_rough(left_s, said):
+    """Whole seconds, and whole minutes when it is more than one and a half."""
+    assert rough(left_s) == said
+
+
+def test_progress_says_how_long_the_rest_may_take(shown):
+    """In every line but the last."""
+    ran, _ = shown
+    lines = [line for line in ran.stderr.splitlines() if " runs" in line]
+    assert len(lines) >= 2
+    assert all(re.search(r" runs, [1-9][0-9hms]* left\)$", one) for one in lines[:-1])
+    assert lines[-1].endswith("(24 of 24 runs)")
+
+
+def test_the_logs_are_read_once(shown, monkeypatch):
+    """For the findings in the experiment's file, and for the page."""
+    from click.testing import CliRunner
+
+    from admitperf.bench.design import results
+    from admitperf.cli import main
+
+    seen = []
+    report = results.report
+    monkeypatch.setattr(
+        results, "report", lambda paths: seen.append(paths) or report(paths)
+    )
+    ran, root = shown
+    again = CliRunner().invoke(main, [*SMALL, f"--root={root}"])
+    assert (again.exit_code, len(seen)) == (0, 1)
+    assert again.stdout == ran.stdout
 
 
 def test_a_check_that_is_not_met_ends_with_1(shown, run):

@@ -13,6 +13,7 @@ from admitperf.reports.wording import printable
 if TYPE_CHECKING:
     from admitperf.bench.design.claims import Claim
     from admitperf.bench.design.comparison import Verdicts
+    from admitperf.bench.design.results import Experiment
 
 _FAILED = 1
 
@@ -42,7 +43,8 @@ class _Options(TypedDict):
 @click.option(
     "--metric",
     metavar="NAME",
-    help="What is compared, such as session_goodput.  [default: the experiment's own]",
+    help="What is compared, such as session_goodput; any but the experiment's own is"
+    " exploratory.  [default: the experiment's own]",
 )
 @click.option(
     "--arm",
@@ -92,12 +94,21 @@ def command(experiment: str, **options: Unpack[_Options]) -> None:
     from admitperf.core.errors import AdmitPerfError
 
     try:
-        made = _compared(_folder(experiment, options["root"]), options["metric"])
-        _known(made, options["only"])
-        _plotted(made, options["plots"])
+        shown(_read(_folder(experiment, options["root"])), **options)
     except AdmitPerfError as error:
         raise UnreadableInput(printable(str(error))) from None
-    _show(made, options)
+
+
+def shown(found: "Experiment", **options: Unpack[_Options]) -> None:
+    """Shows an experiment that was read; exits 1 when a check is not met.
+
+    Raises:
+        AdmitPerfError: it cannot be compared, or a plot cannot be written.
+    """
+    made = _compared(found, options["metric"])
+    _known(made, options["only"])
+    _plotted(made, options["plots"])
+    _show(made, found, options)
 
 
 def _folder(given: str, root: Path) -> Path:
@@ -106,11 +117,16 @@ def _folder(given: str, root: Path) -> Path:
     return there if there.is_dir() or not here.is_dir() else here
 
 
-def _compared(folder: Path, metric: str | None) -> "Verdicts":
-    from admitperf.bench.design.comparison import compare
+def _read(folder: Path) -> "Experiment":
     from admitperf.bench.design.results import read_experiment
 
-    return compare(read_experiment(folder), metric)
+    return read_experiment(folder)
+
+
+def _compared(found: "Experiment", metric: str | None) -> "Verdicts":
+    from admitperf.bench.design.comparison import compare
+
+    return compare(found, metric)
 
 
 def _known(made: "Verdicts", only: tuple[str, ...]) -> None:
@@ -131,7 +147,7 @@ def _plotted(made: "Verdicts", plots: tuple[Path, ...]) -> None:
             plot(made, path)
 
 
-def _show(made: "Verdicts", options: _Options) -> None:
+def _show(made: "Verdicts", found: "Experiment", options: _Options) -> None:
     from admitperf.bench.pages import page
     from admitperf.bench.pages.document import document
 
@@ -141,7 +157,7 @@ def _show(made: "Verdicts", options: _Options) -> None:
         plain = document(made, claim, only)
         click.echo(json.dumps(plain, indent=2, allow_nan=False))
     else:
-        click.echo(page.text(made), nl=False)
+        click.echo(page.text(made, found.runs), nl=False)
     failed = [] if claim is None else list(made.against(claim, only))
     for why in failed:
         click.echo(printable(f"check failed: {why}"), err=True)

@@ -17,6 +17,7 @@ from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
 
 if TYPE_CHECKING:
+    from admitperf.bench.design.results import Experiment as Found
     from admitperf.bench.harness.config import Config
     from admitperf.bench.harness.experiment import Planned
     from admitperf.bench.harness.run import Done
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130  # 128 + SIGINT
 _LONGEST_S = 31 * 86400.0
 _WIDTH = 79
+_ROUGH_S = 90.0
 _LINES = 20  # of progress where there is no terminal
 _WORDS: dict[str, object] = {"true": True, "false": False, "none": None}
 
@@ -54,6 +56,7 @@ class _Options(TypedDict):
     executor: str | None
     seed: int | None
     aa: bool
+    redo: tuple[str, ...]
     plan_only: bool
     as_json: bool
     checking: bool
@@ -146,6 +149,13 @@ class _Options(TypedDict):
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of all chance.  [default: 1]")
 @click.option("--aa", is_flag=True, help="Also try the baseline against itself.")
+@click.option(
+    "--redo",
+    metavar="BLOCK",
+    multiple=True,
+    help="Run a block again for every arm, such as x1.5-b3: its runs are removed"
+    " first. May be given again.",
+)
 @click.option("--plan-only", is_flag=True, help="Say what would be run, and end.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
@@ -170,21 +180,20 @@ def command(**options: Unpack[_Options]) -> None:
     """
     try:
         config = _config(options)
-        whole = _ran(config, options)
+        whole, found = _ran(config, options)
     except (AdmitPerfError, ValueError) as error:
         raise UnreadableInput(printable(str(error))) from None
     except KeyboardInterrupt:
         click.echo("ended before anything was run", err=True)
         sys.exit(_INTERRUPTED)
-    if whole is None:
-        return
-    if not whole:
+    if whole is False:
         where = printable(str(config.folder))
         click.echo(
             f"ended early: {where} is marked partial; the same goes on", err=True
         )
         sys.exit(_INTERRUPTED)
-    _compare(config, options)
+    if found is not None:
+        _compare(found, options)
 
 
 # ------------------------------------------------------------------ configuration
@@ -324,8 +333,8 @@ def _numbers(option: str, text: str | None) -> list[float] | None:
 # ------------------------------------------------------------------------ running
 
 
-def _ran(config: "Config", options: _Options) -> bool | None:
-    """Whether all of it was run; None = it was only planned."""
+def _ran(config: "Config", options: _Options) -> "tuple[bool | None, Found | None]":
+    """Whether all of it was run, None = it was only planned; and what came of it."""
     from admitperf.bench.harness.experiment import Experiment
     from admitperf.reports.extra import needed
 
@@ -334,14 +343,16 @@ def _ran(config: "Config", options: _Options) -> bool | None:
     with Experiment(config, progress) as experiment:
         planned = experiment.planned(options["budget_s"])
         progress.stage("")
+        if planned.departed:
+            click.echo(printable(planned.departed), err=True)
         if options["plan_only"]:
             _show_plan(planned, as_json=options["as_json"])
-            return None
+            return None, None
         if not options["as_json"]:
             _paragraphs(_opening(planned))
-        whole = experiment.run(planned)
+        whole = experiment.run(planned, options["redo"])
         progress.stage("")
-    return whole
+        return whole, experiment.found
 
 
 def _opening(planned: "Planned") -> Iterable[str]:
@@ -354,7 +365,10 @@ def _opening(planned: "Planned") -> Iterable[str]:
     yield f"{setup.workload.words()}. {setup.workload.scaling()}"
     yield f"The client {setup.client.words(setup.workload.noun)}."
     yield from planned.said()
-    yield f"{planned.design.runs} runs into {planned.config.folder}."
+    yield (
+        f"{planned.design.runs} runs into {planned.config.folder}. Planned first:"
+        f" {planned.first.hash}."
+    )
 
 
 def _show_plan(planned: "Planned", *, as_json: bool) -> None:
@@ -364,6 +378,8 @@ def _show_plan(planned: "Planned", *, as_json: bool) -> None:
     plain = {
         "schema": 1,
         "runs": planned.design.runs,
+        "planned_first": planned.first.document(),
+        "departed": planned.departed,
         "said": list(_opening(planned)),
         "left_out": list(planned.left_out),
         "calibration": planned.setup.calibration.document(),
@@ -380,17 +396,29 @@ def _paragraphs(said: Iterable[str]) -> None:
         click.echo("\n".join(wrapped(paragraph)) + "\n")
 
 
-def _compare(config: "Config", options: _Options) -> None:
-    from admitperf.cli.bench_compare import command as compare
+def _compare(found: "Found", options: _Options) -> None:
+    from admitperf.cli.bench_compare import shown
 
-    click.get_current_context().invoke(
-        compare,
-        experiment=str(config.folder),
-        root=config.root,
-        metric=config.metric,
-        checking=options["checking"],
-        as_json=options["as_json"],
-    )
+    try:
+        shown(
+            found,
+            root=found.folder.parent,
+            metric=None,  # the experiment's own
+            only=(),
+            plots=(),
+            checking=options["checking"],
+            claim="better",
+            as_json=options["as_json"],
+        )
+    except AdmitPerfError as error:
+        raise UnreadableInput(printable(str(error))) from None
+
+
+def rough(left_s: float) -> str:
+    """An estimate: whole seconds, from a minute and a half on whole minutes."""
+    if left_s < _ROUGH_S:
+        return spoken(max(1, round(left_s)))
+    return spoken(60 * round(left_s / 60))
 
 
 class _Progress:
@@ -408,7 +436,7 @@ class _Progress:
 
     def ran(self, done: "Done", n: int, of: int, left_s: float) -> None:
         """A run is over."""
-        left = f", {spoken(left_s)} left" if left_s and n < of else ""
+        left = f", {rough(left_s)} left" if left_s and n < of else ""
         said = f"{done.job.arm.name} {done.job.place} ({n} of {of} runs{left})"
         if self._live:
             self.stage(said)

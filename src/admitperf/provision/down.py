@@ -92,4 +92,6 @@ def _costs(was: State) -> tuple[str, ...]:
     if was.cluster is not None:
         seen = "see that `sky status` does not list it, nor your cloud's console"
         return (f"Cluster {was.cluster} was given back; {seen}.",)
-    return ("This machine may cost money, if it is rented.",)
+    if was.provider == "sim":
+        return ()
+    return ("If this machine is rented, it goes on to cost money.",)

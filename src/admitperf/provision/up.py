@@ -34,6 +34,9 @@ _TAIL = 65_536
 _HOPELESS = ("token", "tls", "bad_address", "redirect")
 """Faults of a scrape that do not pass by waiting."""
 
+_NOT_UP = (*_HOPELESS, "refused", "unknown_host", "unreachable")
+"""The same of an engine that somebody else is said to have up already."""
+
 
 def planned(wish: Wish) -> str:
     """What would be started: a command line, or SkyPilot's task. Nothing is.
@@ -138,7 +141,7 @@ def _wait(wish: Wish, made: State, told: Progress, one: Process | None) -> None:
     at = endpoint.of(made.url or "", wish.token)
     begun_ns, pause = SYSTEM.monotonic_ns(), threading.Event()
     while (fault := at.unhealthy()) is not None:
-        if fault.kind in _HOPELESS:
+        if fault.kind in (_HOPELESS if made.provider != "url" else _NOT_UP):
             raise ProvisionError(str(fault))
         waited_s = (SYSTEM.monotonic_ns() - begun_ns) / 1e9
         if one is not None and not processes.family([one], state.mark(wish.state)):

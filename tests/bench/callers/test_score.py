@@ -402,3 +402,19 @@ def test_a_summary_is_strict_json_and_its_shares_are_shares(records):
         assert share is None or 0 <= share <= 1
     fates = {name: n for name, n in found.sessions.items() if name != "good"}
     assert fates.pop("offered") == sum(fates.values())
+
+
+def test_a_metric_that_raises_ends_no_run():
+    """Its number is none, and the summary says what happened."""
+    odd = Longest()
+    odd.__class__ = type("Odd", (Longest,), {"__call__": lambda *_: 1 / 0})
+    found = scored([answered(1)], metrics=[odd])
+    assert found.extra == {"longest_ms": None}
+    assert found.withheld["extra.longest_ms"] == "ZeroDivisionError: division by zero"
+
+
+def test_what_is_refused_outside_the_window_is_counted_apart():
+    """A policy could clear its own way there: see the check of `bench compare`."""
+    found = scored([answered(1), refused(2, scored=False), answered(3, scored=False)])
+    assert found.outside == {"attempts": 2, "refusals": 1}
+    assert (found.offered, found.refusals) == (1, 0)

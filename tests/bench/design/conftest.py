@@ -18,8 +18,10 @@ def only(every):
 
     def chosen(*arms):
         named = ("no_admission", *arms)
+        first = experiments.planned_first(named)
         return replace(
             every,
+            stated={**every.stated, "planned_first": first},
             design=replace(every.design, arms=named),
             runs=tuple(run for run in every.runs if run.arm in named),
         )

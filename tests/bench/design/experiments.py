@@ -63,9 +63,23 @@ def every(root):
     return read_experiment(made(root, ARMS))
 
 
+def planned_first(arms, loads=LOADS, blocks=BLOCKS):
+    """What was planned before the first run."""
+    return {
+        "arms": list(arms),
+        "loads": list(loads),
+        "blocks": blocks,
+        "baseline": "no_admission",
+        "metric": "goodput",
+        "margin": 0.01,
+        "hash": "0123456789abcdef",
+    }
+
+
 def experiment(arms, loads, blocks):
     """What stands in experiment.json."""
     return {
+        "planned_first": planned_first(arms, loads, blocks),
         "schema": 1,
         "experiment": "made",
         "workload": "made up",
@@ -130,7 +144,8 @@ def summary(arm, load, block):
     if arm != "no_admission" and goodput:  # a pair differs a little, as real ones do
         goodput += 0.001 * (-1) ** (block // 2)
     everything = arm == "refuses_all"
-    refused = OFFERED if everything else (arm == "bounded") * OFFERED // 6
+    fires = arm in {"bounded", "harms_below"}
+    refused = OFFERED if everything else fires * OFFERED // 6
     return {
         "offered": OFFERED,
         "attempts": OFFERED,

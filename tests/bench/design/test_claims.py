@@ -97,6 +97,48 @@ def test_a_block_that_fell_is_seen_by_the_sign_flips():
     assert found.statistics.sign_flip_p > 0.05
 
 
+def test_sign_flips_can_take_a_gain_away_that_t_shows():
+    """Five blocks of six rose, one did not: 4 of 64 flips are as large."""
+    rose = [0.1, 0.1, 0.1, 0.1, 0.1, -0.001]
+    found = one({1.5: 0.0}, blocks=6, spread=rose).gain
+    assert found.statistics.mean > found.statistics.margin
+    assert found.statistics.t_p < 0.01
+    assert found.statistics.sign_flip_p == pytest.approx(4 / 64)
+    assert not found.rises
+
+
+@pytest.mark.parametrize("scale", [0.001, 1.0, 1000.0])
+def test_the_margin_of_what_is_no_share_is_part_of_the_baseline(scale):
+    """A cost that halved is a gain in any currency."""
+    half = [
+        Cell("a", load, block, scale * (0.5 + s / 10), scale)
+        for load in (0.8, 1.5)
+        for block, s in enumerate(SPREAD, start=1)
+    ]
+    (found,) = standings(half, 0.01, "lower", share=False)
+    assert found.gain.statistics.margin == pytest.approx(0.01 * scale)
+    assert found.cells[0].statistics.margin == pytest.approx(0.01 * scale)
+    assert found.word == "better"
+
+
+def test_the_margin_of_a_share_is_a_difference_of_shares():
+    """However small the baseline is."""
+    found = one({1.5: 0.2}).gain
+    assert found.statistics.margin == 0.01
+
+
+def test_the_family_is_the_arms_that_were_planned():
+    """Those without a run had their chance of a false alarm."""
+    own = cells("a", {1.5: 0.012})
+    (alone,) = standings(own)
+    (beside,) = standings(own, family=4)
+    assert alone.gain.statistics.family_p is None
+    assert beside.gain.statistics.family == 4
+    assert beside.gain.statistics.family_p == pytest.approx(
+        4 * alone.gain.statistics.t_p
+    )
+
+
 def test_holm_raises_the_t_p_of_every_claimed_gain():
     """Over all arms, those that lost too; sign flips are left as they are."""
     gains = {"a": 0.012, "b": 0.2, "c": -0.1}
@@ -162,8 +204,8 @@ def test_lower_is_better_turns_the_difference_around():
         ({1.5: 0.2, 0.8: -0.2}, "better", "harm is shown below capacity"),
         ({1.5: 0.2, 0.8: -0.005}, "better", "harm is not ruled out"),
         ({1.5: -0.2, 0.8: 0.03}, "no-harm", None),
-        ({1.5: -0.2, 0.8: 0.03}, "gain", "worse above capacity, by 0.200"),
-        ({1.5: 0.005}, "gain", "no gain is shown: mean +0.005"),
+        ({1.5: -0.2, 0.8: 0.03}, "gain", "worse above capacity: -0.200"),
+        ({1.5: 0.005}, "gain", "no gain in goodput is shown: mean +0.005"),
         ({1.5: 0.2}, "better", None),
         ({1.5: 0.2}, "no-harm", "no harm is not asked: no load is 0.8x or less"),
         ({0.8: 0.03}, "gain", "no gain is asked: no load is 1.2x or more"),

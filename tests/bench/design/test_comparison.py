@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from tests.bench.design.experiments import message
 
-from admitperf.bench.design.comparison import METRICS, NOISE_FLOOR, compare
+from admitperf.bench.design.comparison import NO_NOISE, NOISE_FLOOR, compare
+from admitperf.bench.design.measures import METRICS
 from admitperf.bench.design.results import ResultsError
 
 
@@ -62,7 +63,7 @@ def test_always_inert_and_aa_each_fail_for_their_own_reason(only):
         for arm in ("refuses_all", "inert", "no_admission_again")
     }
     worse, harm, everything = said["refuses_all"]
-    assert worse == "refuses_all: goodput is worse above capacity, by 0.400"
+    assert worse == "refuses_all: goodput is worse above capacity: -0.400"
     assert "harm is shown below capacity" in harm
     assert everything == "refuses_all: it refused everything"
     assert said["inert"][0].startswith("inert: void: check 3, the policy fired above")
@@ -132,9 +133,101 @@ def test_a_partial_experiment_shows_numbers_and_claims_nothing(only):
 def test_another_metric_is_compared_by_its_own_direction(only):
     """Lower waste is a gain."""
     found = compare(only("bounded"), "wasted_share")
-    assert found.better == METRICS["wasted_share"] == "lower"
+    assert found.better == METRICS["wasted_share"].better == "lower"
     assert found.arms[0].gain.statistics.mean == pytest.approx(0.35, abs=0.001)
     assert found.arms[0].verdict == "better"
+
+
+def test_another_metric_than_the_declared_one_is_exploratory(only):
+    """It was chosen with the numbers on the table: no check passes on it."""
+    assert list(compare(only("bounded")).against("gain")) == []
+    made = compare(only("bounded"), "wasted_share")
+    assert (made.exploratory, made.declared) == (True, "goodput")
+    assert made.arms[0].headline.startswith("exploratory: better above")
+    (said,) = made.against("gain")
+    assert said == (
+        "bounded: exploratory: the claims were set on goodput, and wasted_share was"
+        " chosen afterwards"
+    )
+    assert not compare(only("bounded"), "goodput").exploratory
+
+
+def test_a_metric_that_a_later_start_declared_is_exploratory(only):
+    """What was planned first counts, and the design was changed."""
+    made = only("bounded")
+    made = replace(made, stated={**made.stated, "metric": "wasted_share"})
+    found = compare(made)
+    assert (found.metric, found.exploratory) == ("wasted_share", True)
+    assert found.arms[0].verdict == "void"
+
+
+def test_sentences_name_the_metric(only):
+    """Not goodput, when something else was compared."""
+    made = compare(only("refuses_all"), "wasted_share")
+    said = [*made.against("gain"), *made.plan, *made.arms[0].says]
+    assert "refuses_all: wasted share is worse above capacity: -0.400" in said
+    assert "wasted share falls against no_admission" in made.plan[0]
+    assert not [one for one in said if "goodput" in one and "set on" not in one]
+
+
+def test_a_cost_that_halved_is_better_in_any_currency(only, changed):
+    """The margin is a part of the baseline's mean."""
+    made = only("bounded")
+    first = {**made.stated["planned_first"], "metric": "cost_per_good"}
+    stated = {**made.stated, "metric": "cost_per_good", "planned_first": first}
+    made = replace(made, stated=stated)
+    for name, cost in (("bounded", 0.0005), ("no_admission", 0.001)):
+        for block in range(1, 7):
+            own = {"cost_per_good": cost * (1 + 0.01 * block)}
+            made = changed(
+                made,
+                lambda r, name=name, block=block: (r.arm, r.block) == (name, block),
+                summary=own,
+            )
+    found = compare(made)
+    assert (found.share, found.exploratory) == (False, False)
+    assert found.arms[0].verdict == "better"
+    assert found.arms[0].gain.statistics.margin == pytest.approx(1.035e-5)
+    assert "no loss of 1 % of the baseline's mean or more" in " ".join(found.plan)
+
+
+def test_an_aa_pair_of_a_cost_is_held_to_a_part_of_it(only, changed):
+    """A tenth dearer is no noise, though it is far below 0.01."""
+    made = only("bounded", "no_admission_again")
+    for run in made.runs:
+        dearer = 1.1 if run.arm == "no_admission_again" else 1.0
+        cost = 0.001 * (dearer + 0.001 * run.block * dearer)
+        made = changed(
+            made, lambda r, name=run.name: r.name == name, None, {"cost_per_good": cost}
+        )
+    check = compare(made, "cost_per_good").checks[14]
+    assert check.answer == "no"
+    assert "no_admission_again" in check.voids
+
+
+def test_arms_that_were_planned_and_dropped_stay_in_the_family(only):
+    """And the design is no longer the one that was planned: void."""
+    made = only("bounded")
+    arms = [*made.stated["planned_first"]["arms"], "b", "c"]
+    first = {**made.stated["planned_first"], "arms": arms}
+    (found,) = compare(
+        replace(made, stated={**made.stated, "planned_first": first})
+    ).arms
+    assert found.gain.statistics.family == 3
+    assert found.verdict == "void"
+
+
+def test_a_simulated_aa_arm_without_any_difference_shows_no_noise(only, changed):
+    """It is no floor, and no equivalence was shown."""
+    made = changed(only("no_admission_again"), lambda _: True, None, {"goodput": 0.5})
+    found = compare(made)
+    (arm,) = found.arms
+    assert (arm.identical, arm.verdict, arm.headline) == (
+        True,
+        "inconclusive",
+        NO_NOISE,
+    )
+    assert list(found.against("better")) == [f"no_admission_again: {NO_NOISE}"]
 
 
 def test_refusing_is_no_metric():

@@ -24,6 +24,9 @@ NAMES = (
     "few errors but refusals",
     "one SLO, from unloaded latency",
     "an A/A pair shows noise alone",
+    "the design is the one that was planned first",
+    "the numbers follow from the lines",
+    "what it refused counts",
 )
 
 
@@ -36,10 +39,11 @@ def asked(experiment, number, cells=()):
 
 
 def test_a_sound_experiment_passes(only):
-    """Nothing is void; an A/A pair was not run."""
+    """Nothing is void; an A/A pair was not run, and no calls were written down."""
     found = guards(only("bounded", "harms_below"), ())
-    assert {one.answer for one in found[:-1]} == {"ok"}
-    assert found[-1].answer == "cannot be asked"
+    unasked = {one.number for one in found if one.answer == "cannot be asked"}
+    assert unasked == {15, 17, 18}
+    assert {one.answer for one in found if one.number not in unasked} == {"ok"}
     assert {one.voids for one in found} == {()}
 
 
@@ -150,9 +154,7 @@ def finding_at(run, *, below):
     return run.arm == "bounded" and (run.load < 1) is below
 
 
-@pytest.mark.parametrize(
-    ("loads", "answer"), [({1.2}, "ok"), ({1.2, 1.5, 2.0}, "no")]
-)
+@pytest.mark.parametrize(("loads", "answer"), [({1.2}, "ok"), ({1.2, 1.5, 2.0}, "no")])
 def test_in_each_block_it_must_fire_at_some_load(only, loads, answer):
     """A block is a repeat; one that slept through all of one was not tested there."""
     made = only("bounded")
@@ -366,6 +368,99 @@ def test_an_aa_pair_that_differs_voids_everything(only, difference, answer):
         assert check.voids == ("bounded", "no_admission_again")
 
 
+@pytest.mark.parametrize(
+    ("simulated", "answer"), [(True, "cannot be asked"), (False, "ok")]
+)
+def test_a_simulated_aa_pair_without_any_difference_shows_no_noise(
+    only, changed, simulated, answer
+):
+    """Virtual time repeats itself; an engine's runs never do by construction."""
+    made = changed(
+        only("bounded", "no_admission_again"), everywhere, {"simulated": simulated}
+    )
+    made = replace(made, stated={**made.stated, "simulated": simulated})
+    same = [Cell("no_admission_again", 1.5, n, 0.5, 0.5) for n in range(1, 9)]
+    check = asked(made, 15, same)
+    assert (check.answer, check.voids) == (answer, ())
+    said = "identical by construction: it shows no noise"
+    assert (said in check.says[0]) is simulated
+    differs = [*same[:-1], replace(same[-1], value=0.501)]
+    assert asked(made, 15, differs).answer == "ok"
+
+
+@pytest.mark.parametrize("mean", [0.02, 2.0])
+def test_an_aa_pair_of_what_is_no_share_is_held_to_a_part_of_it(only, mean):
+    """One percent of the baseline's mean is no noise, however small the unit."""
+    made = only("bounded", "no_admission_again")
+    pair = [
+        Cell("no_admission_again", 1.5, n, mean * (1.1 + 0.001 * (n % 3)), mean)
+        for n in range(1, 9)
+    ]
+    found = guards(made, pair, is_share=False)[14]
+    assert found.answer == "no"
+
+
+# ---------------------------------------------------------------- planned first
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ({"blocks": 4}, "Blocks changed after the first run: 4 planned first, 6 now."),
+        ({"blocks": 8}, "Blocks changed after the first run: 8 planned first, 6 now."),
+        ({"loads": [0.8, 1.2]}, "0.8x, 1.2x planned first, 0.8x, 1.2x, 1.5x now."),
+        ({"loads": [0.8, 1.2, 1.5, 2]}, "Loads changed after the first run: 0.8x"),
+        ({"arms": ["no_admission", "bounded"]}, "bounded, no_admission planned first"),
+        (
+            {"arms": ["no_admission", *BOTH, "gone"]},
+            "Arms changed after the first run: bounded, gone, harms_below,",
+        ),
+        ({"baseline": "bounded"}, "The baseline changed after the first run: bounded"),
+        ({"metric": "wasted_share"}, "wasted_share planned first, goodput now."),
+        ({"margin": 0.05}, "The margin changed after the first run: 0.05 planned"),
+        ({"blocks": "many"}, "What was planned before the first run makes no sense."),
+        ({"loads": None}, "What was planned before the first run makes no sense."),
+    ],
+)
+def test_a_design_that_was_changed_after_the_first_run_voids_all(only, first, said):
+    """Each change gives chance another try."""
+    check = asked(first_planned(only(*BOTH), **first), 16)
+    assert (check.answer, check.voids) == ("no", BOTH)
+    assert said in " ".join(check.says)
+
+
+def first_planned(made, **first):
+    """The experiment, with another plan before its first run."""
+    told = {**made.stated["planned_first"], **first}
+    return replace(made, stated={**made.stated, "planned_first": told})
+
+
+def test_a_design_that_stayed_is_named_with_its_hash(only):
+    """In any order of arms and loads."""
+    arms = ["harms_below", "no_admission", "bounded"]
+    check = asked(first_planned(only(*BOTH), arms=arms, loads=[1.5, 1.2, 0.8]), 16)
+    assert (check.answer, check.voids) == ("ok", ())
+    assert check.says == (
+        "0.8x, 1.2x, 1.5x; 6 blocks; 3 arms; on goodput; hash 0123456789abcdef.",
+    )
+
+
+def test_runs_beside_the_first_plan_void_all(only):
+    """Blocks that were run, looked at and taken back out of the design."""
+    beside = (("bounded", 1.2, 7), ("gone", 1.2, 1))
+    check = asked(replace(only(*BOTH), beside=beside), 16)
+    assert (check.answer, check.voids) == ("no", BOTH)
+    assert check.says == ("2 runs not planned first, bounded x1.2-b7 among them.",)
+
+
+def test_an_older_experiment_is_not_asked_what_was_planned_first(only):
+    """It does not say."""
+    made = only(*BOTH)
+    stated = {k: v for k, v in made.stated.items() if k != "planned_first"}
+    check = asked(replace(made, stated=stated), 16)
+    assert (check.answer, check.voids) == ("cannot be asked", ())
+
+
 def test_nothing_is_asked_of_what_no_run_says(only):
     """Manifests with only a cell: most cannot be asked, none is ok by silence."""
     made = only("bounded")
@@ -374,7 +469,8 @@ def test_nothing_is_asked_of_what_no_run_says(only):
         stated={},
         design=made.design,
         runs=tuple(
-            replace(run, manifest={}, summary={}, log=None) for run in made.runs
+            replace(run, manifest={}, summary={}, log=None, finding=None)
+            for run in made.runs
         ),
         problems=(),
     )

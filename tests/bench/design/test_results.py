@@ -7,6 +7,7 @@ import pytest
 from tests.bench.design import experiments
 from tests.bench.design.experiments import message
 
+from admitperf.bench.design.guards import guards
 from admitperf.bench.design.results import ResultsError, read_experiment, value
 
 
@@ -93,6 +94,8 @@ def test_runs_of_an_earlier_design_are_left_out(folder):
     found = read_experiment(folder)
     assert {run.load for run in found.runs} == {1.2}
     assert found.problems == ("4 runs of no planned cell: left out.",)
+    assert ("bounded", 0.8, 2) in found.beside
+    assert len(found.beside) == 4
 
 
 def test_two_runs_of_one_cell_are_a_problem(folder):
@@ -126,6 +129,56 @@ def test_without_logs_the_numbers_are_still_there(folder):
     assert {run.log for run in found.runs} == {None}
     assert len(found.problems) == 1
     assert "\n" not in found.problems[0]
+
+
+def test_without_logs_the_experiment_can_say_what_they_showed(folder):
+    """The check of whether it fired goes by that, and a problem says so."""
+    logs = read_experiment(folder)
+    kept = {
+        run.folder.relative_to(folder).as_posix(): {
+            "word": run.finding, "refused": run.refused, "says": list(run.says),
+        }
+        for run in logs.runs
+    }  # fmt: skip
+    edited(folder / "experiment.json", findings=kept)
+    assert read_experiment(folder).problems == ()
+    for path in folder.glob("*/*/*.jsonl"):
+        path.unlink()
+    found = read_experiment(folder)
+    assert [(r.finding, r.refused, r.says) for r in found.runs] == [
+        (r.finding, r.refused, r.says) for r in logs.runs
+    ]
+    assert guards(found, ())[2].answer == "ok"
+    assert "8 runs without a log" in found.problems[-1]
+
+
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        ({"word": "LIVE", "refused": 0, "says": []}, "no"),
+        ({"word": "INERT", "refused": 9, "says": ["It slept."]}, "no"),
+        ({"word": "LIVE", "says": []}, "cannot be asked"),
+        ({"word": "WON", "refused": 9, "says": []}, "cannot be asked"),
+        ("LIVE", "cannot be asked"),
+        (None, "cannot be asked"),
+    ],
+)
+def test_what_an_experiment_says_of_its_logs_is_judged_as_they_are(
+    folder, told, answer
+):
+    """A word and a count; nothing else makes an arm fire."""
+    logs = read_experiment(folder).runs
+    base = {"word": "BASELINE", "refused": 0, "says": []}
+    kept = {
+        run.folder.relative_to(folder).as_posix(): told
+        if run.arm == "bounded"
+        else base
+        for run in logs
+    }
+    edited(folder / "experiment.json", findings=kept)
+    for path in folder.glob("*/*/*.jsonl"):
+        path.unlink()
+    assert guards(read_experiment(folder), ())[2].answer == answer
 
 
 def test_a_folder_without_runs_is_one_line(tmp_path):

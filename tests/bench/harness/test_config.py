@@ -1,9 +1,23 @@
 """A configuration says all that is wrong with it at once, and where."""
 
+import re
+from dataclasses import fields
+
 import pytest
 from tests.bench.harness.small import SMALL, small
 
-from admitperf.bench.harness.config import document, parsed, preset, presets, read
+from admitperf.bench.design.design import Design
+from admitperf.bench.harness.config import (
+    Config,
+    TargetConfig,
+    WorkloadConfig,
+    document,
+    parsed,
+    preset,
+    presets,
+    read,
+)
+from admitperf.cli.bench_run import command
 from admitperf.core.errors import ConfigError
 
 
@@ -101,6 +115,87 @@ def test_what_is_no_mapping_is_told_in_one_line(text):
     with pytest.raises(ConfigError) as caught:
         document(text, "my.yaml")
     assert "\n" not in str(caught.value)
+
+
+def rows(root):
+    """Names and defaults of the table of keys in the reference."""
+    text = (root / "docs" / "reference" / "bench.md").read_text("utf-8")
+    table = text.partition("| key | what it is | default |")[2].partition("\n\n")[0]
+    cells = [line.strip("|").split("|") for line in table.splitlines()[2:]]
+    return {
+        tuple(re.findall(r"`([^`]+)`", names)): default.strip()
+        for names, _, default in cells
+    }
+
+
+def keys():
+    """Every key a document may have, as the reference names it."""
+    for one in fields(Config):
+        inner = {"target": TargetConfig, "workload": WorkloadConfig}.get(one.name)
+        if inner:
+            yield from (f"{one.name}.{field.name}" for field in fields(inner))
+        else:
+            yield one.name
+
+
+def test_the_reference_names_every_key_and_no_other(root):
+    """Each once."""
+    named = [name for names in rows(root) for name in names]
+    assert sorted(named) == sorted(keys())
+
+
+def test_the_reference_says_the_defaults(root):
+    """In the words of its table."""
+    one = parsed({"target": {"profile": "a"}, "aa": True}, "test")
+    assert (one.deadlines, parsed(SMALL, "test").aa) == (False, False)
+    assert (one.slo, one.warmup_s, one.jobs, one.lasts_s) == (None,) * 4
+    place = f"{one.target.replicas}, `{one.target.routing}`"
+    expected = {
+        ("root",): f"`{one.root}`",
+        ("target.over",): f"`{one.target.over}`",
+        ("target.replicas", "target.routing"): place,
+        ("target.scrape_interval_s",): f"{one.target.scrape_interval_s:g}",
+        ("workload.name", "workload.parameters"): f"`{one.workload.name}`",
+        ("client",): f"`{one.client.name}`",
+        ("arms",): f"`{one.arms[0].policy}` is added",
+        ("loads", "rates_per_s"): ", ".join(f"{load:g}" for load in one.loads),
+        ("blocks",): f"{one.blocks}",
+        ("metric", "margin"): f"`{one.metric}`, {one.margin:g}",
+        ("slo",): "calibrated",
+        ("deadlines",): "false",
+        ("warmup_s",): "measured",
+        ("seed",): f"{one.seed}",
+        ("jobs", "executor"): f"one a core, `{one.executor}`",
+        ("aa",): "false",
+    }
+    said = rows(root)
+    assert {names: said[names] for names in expected} == expected
+    assert said["calls", "lasts_s"].startswith(f"{one.calls} calls")
+
+
+def test_flags_say_the_same_defaults():
+    """In the help of the command."""
+    one = parsed({"target": {"profile": "a"}, "aa": True}, "test")
+    helps = {option.name: option.help for option in command.params[1:]}
+    expected = {
+        "loads": ",".join(f"{load:g}" for load in one.loads),
+        "blocks": one.blocks,
+        "calls": one.calls,
+        "client": one.client.name,
+        "seed": one.seed,
+    }
+    for name, default in expected.items():
+        assert helps[name].endswith(f"[default: {default}]"), name
+    assert f"[default: {one.workload.name}]" in helps["workload"]
+
+
+def test_a_design_and_a_configuration_have_the_same_defaults():
+    """Loads, blocks and margin have one home."""
+    plain = Design(arms=("no_admission",))
+    one = parsed({"target": {"profile": "a"}, "aa": True}, "test")
+    told = plain.loads, plain.blocks, plain.margin
+    assert (one.loads, one.blocks, one.margin) == told
+    assert told == ((0.5, 0.8, 1.0, 1.2, 1.5, 2.0), 8, 0.01)  # the method's note
 
 
 def test_a_file_is_read_like_a_document(tmp_path):

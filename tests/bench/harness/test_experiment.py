@@ -10,6 +10,7 @@ from admitperf.bench.callers.records import record
 from admitperf.bench.design.comparison import compare
 from admitperf.bench.design.results import read_experiment
 from admitperf.bench.harness.calibrate import check_signals
+from admitperf.bench.harness.config import parsed, preset
 from admitperf.bench.harness.experiment import Experiment, ExperimentError
 from admitperf.core.errors import ConfigError
 from admitperf.reports.pages.items import items
@@ -165,6 +166,99 @@ def test_ray_comes_to_the_same(whole, tmp_path):
     run(other)
     assert logs(other.folder) == logs(config.folder)
     assert summaries(other.folder) == summaries(config.folder)
+
+
+def test_what_was_measured_is_kept_before_anything_is_run(tmp_path):
+    """A plan that was only looked at, or a start that was ended, measures once."""
+
+    class Impatient(Heard):
+        """Ends it at the stage after the measurements."""
+
+        def stage(self, what):
+            super().stage(what)
+            if what == "looking for the warm-up":
+                raise KeyboardInterrupt
+
+    config = small(tmp_path)
+    with pytest.raises(KeyboardInterrupt), Experiment(config, Impatient()) as one:
+        one.planned()
+    kept = json.loads((config.folder / "experiment.json").read_text())
+    assert kept["partial"] is True
+    assert "planned_first" not in kept
+    second, third = Heard(), Heard()
+    for heard in (second, third):
+        with Experiment(config, heard) as one:
+            planned = one.planned()
+    assert second.stages == ["checking signals", "looking for the warm-up"]
+    assert third.stages == ["checking signals"]
+    told = planned.setup.calibration.document()
+    assert told["capacity"] == kept["calibration"]["capacity"]
+    assert told["warmup_s"] > 0
+    more = small(tmp_path / "more")
+    with Experiment(more, Heard()) as one:
+        assert one.planned().setup.calibration.document() == told
+
+
+def test_a_block_can_be_run_again_for_every_arm(whole, tmp_path):
+    """It is removed first, and how often that was done is said."""
+    config, _, _ = whole
+    copy = small(tmp_path)
+    shutil.copytree(config.folder, copy.folder)
+    before = summaries(copy.folder)
+    for times in (1, 2):
+        heard = Heard()
+        with Experiment(copy, heard) as experiment:
+            assert experiment.run(experiment.planned(), ["x1.5-b3", "x0.8-b1"])
+        again = sorted(
+            (done.job.place, done.job.arm.name)
+            for done, *_ in heard.runs
+            if not done.again
+        )
+        assert again == [
+            (place, arm)
+            for place in ("x0.8-b1", "x1.5-b3")
+            for arm in ("no_admission", "queue_depth")
+        ]
+        told = json.loads((copy.folder / "experiment.json").read_text())
+        assert told["redone"] == {"x1.5-b3": times, "x0.8-b1": times}
+    assert told["notices"][0] == "x1.5-b3 was run again for every arm, 2 times."
+    assert summaries(copy.folder) == before
+    with Experiment(copy, Heard()) as experiment:
+        planned = experiment.planned()
+        with pytest.raises(ExperimentError, match=r"--redo x9-b1: is none of the"):
+            experiment.run(planned, ["x9-b1"])
+    assert len(summaries(copy.folder)) == 24
+
+
+def test_how_long_the_rest_takes_is_worked_out_from_what_was_run(whole, tmp_path):
+    """Of what was there already it says nothing; it falls to nothing at the end."""
+    config, _, heard = whole
+    left = [left_s for *_, left_s in heard.runs]
+    assert all(left_s > 0 for left_s in left[:-1])
+    assert left[-1] == 0
+    copy = small(tmp_path)
+    shutil.copytree(config.folder, copy.folder)
+    _, _, again = run(copy)
+    assert {left_s for *_, left_s in again.runs} == {0.0}
+
+
+def test_the_published_example_shows_a_threshold_that_cannot_fire(tmp_path):
+    """KV pressure stays under 1 % while the queue passes 20, and the page says it."""
+    told = preset("a10-4seq") | {"root": str(tmp_path), "blocks": 6, "jobs": 1}
+    config = parsed(told, "a10-4seq")
+    with Experiment(config, Heard()) as experiment:
+        assert experiment.run(experiment.planned())
+        found = experiment.found
+    findings = json.loads((config.folder / "experiment.json").read_text())["findings"]
+    assert len(found.runs) == 18
+    for one in found.of("kv_threshold"):
+        moved = {signal.name: signal for signal in one.log.signals}
+        assert moved["kv_pressure"].spread.high < 0.01
+        assert moved["queue_depth"].spread.high > 20
+        said = findings[f"kv_threshold/{one.folder.name}"]
+        assert (said["word"], said["refused"]) == ("INERT", 0)
+        assert any("queue_depth went from 0 to" in line for line in said["says"])
+        assert findings[f"queue_depth/{one.folder.name}"]["word"] == "LIVE"
 
 
 def test_another_experiment_is_not_written_over(whole, tmp_path):

@@ -135,3 +135,31 @@ def test_a_wait_that_is_no_time_is_not_known(wait):
     stream = Stream()
     stream.head(503, {"Retry-After": wait})
     assert stream.retry_after_ms is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"choices": ["x"]}',
+        b'{"choices": 5}',
+        b'{"usage": [1]}',
+        b'{"usage": {"completion_tokens": -1}}',
+        b'{"usage": {"completion_tokens": 1e3, "prompt_tokens_details": 7}}',
+        b'{"choices": [{"token_ids": 5, "text": "", "finish_reason": "stop"}]}',
+        b'{"timings": "x"}',
+        b"[" * 100_000,
+    ],
+)
+def test_an_odd_event_is_never_an_exception(odd):
+    """What an engine sends wrongly ends no run, and is no token."""
+    stream = Stream()
+    stream.take(b"data: " + odd + b"\n\n", 1)
+    assert (stream.tokens, stream.cached) == (0, None)
+
+
+def test_an_event_without_end_is_not_kept():
+    """It would fill the memory."""
+    stream = Stream()
+    stream.take(b"x" * 1_000_000, 1)
+    with pytest.raises(ValueError, match="without end"):
+        stream.take(b"x" * 100_000, 1)

@@ -10,3 +10,9 @@ from admitperf.bench.design.comparison import compare
 def verdicts(tmp_path_factory):
     """Of all arms."""
     return compare(experiments.every(tmp_path_factory.getbasetemp() / "every"))
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    """What those were made of."""
+    return experiments.every(tmp_path_factory.getbasetemp() / "every").runs

@@ -30,6 +30,7 @@ def test_a_folder_or_a_name(root):
     assert by_folder.exit_code == by_name.exit_code == 0
     assert by_folder.output == by_name.output
     assert "BETTER" in by_folder.output
+    assert "Beside it: the middle run of 6 blocks at 1.2x" in by_folder.output
 
 
 def test_a_check_passes_silently_and_fails_with_reasons(root):
@@ -51,6 +52,18 @@ def test_a_check_can_be_asked_of_one_arm_and_one_claim(root):
     no_harm = run(*asked, "--claim", "no-harm")
     assert no_harm.exit_code == 1
     assert "no harm is not asked: no load is 0.8x or less" in no_harm.stderr
+
+
+def test_a_check_on_another_metric_fails(root):
+    """The claims were set on goodput; the numbers are shown all the same."""
+    asked = ("made", "--root", root, "--metric", "wasted_share")
+    assert run(*asked).exit_code == 0
+    failed = run(*asked, "--check", "--json")
+    assert failed.exit_code == 1
+    assert "the claims were set on goodput" in failed.stderr
+    told = json.loads(failed.stdout)
+    assert told["comparison"]["exploratory"] is True
+    assert told["check"]["passed"] is False
 
 
 def test_json_is_one_document(root):

@@ -7,16 +7,16 @@ import pytest
 from admitperf.bench.pages import page
 
 
-def test_the_page_is_as_it_was(verdicts, golden):
+def test_the_page_is_as_it_was(verdicts, runs, golden):
     """A golden file with an arm of each kind."""
-    golden("bench_compare.txt", page.text(verdicts))
+    golden("bench_compare.txt", page.text(verdicts, runs))
 
 
-def test_it_is_ascii_in_80_columns(verdicts):
+def test_it_is_ascii_in_80_columns(verdicts, runs):
     """However long a name is."""
     long = replace(verdicts, experiment="a name that is long " * 6)
     for made in (verdicts, long):
-        lines = page.text(made).splitlines()
+        lines = page.text(made, runs).splitlines()
         assert all(line.isascii() and line.isprintable() for line in lines)
         assert max(map(len, lines)) <= 80
 
@@ -28,6 +28,34 @@ def test_verdicts_come_first_and_checks_before_the_design(verdicts):
     order += ("Checks before", "Design", "Left out")
     places = [text.index(word) for word in order]
     assert places == sorted(places)
+
+
+def test_an_exploratory_metric_says_so_above_the_verdicts(verdicts):
+    """And which one was declared."""
+    assert "EXPLORATORY" not in page.text(verdicts)
+    made = replace(
+        verdicts, metric="cost_per_good", exploratory=True, share=False, better="lower"
+    )
+    text = page.text(made)
+    assert text.index("EXPLORATORY") < text.index("BETTER")
+    assert "the claims were set on goodput before any run" in " ".join(text.split())
+    assert "1 % of the baseline's mean: cost per good is no share" in text
+
+
+def test_an_identical_pair_is_not_called_noise(verdicts):
+    """Nothing could differ."""
+    arms = tuple(replace(one, identical=one.twin) for one in verdicts.arms)
+    assert "noise: +0.000" in page.text(verdicts)
+    text = page.text(replace(verdicts, arms=arms))
+    assert "gain        not even noise: +0.000" in text
+
+
+def test_a_small_unit_is_not_rounded_away(verdicts):
+    """As many places as show the margin."""
+    (bounded, *_) = verdicts.arms
+    tiny = replace(bounded.gain.statistics, mean=0.000123, margin=0.00001)
+    arms = (replace(bounded, gain=replace(bounded.gain, statistics=tiny)),)
+    assert "+0.000123," in page.text(replace(verdicts, arms=arms))
 
 
 def test_no_difference_is_shown_of_a_void_arm(verdicts):

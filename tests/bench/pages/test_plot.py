@@ -32,6 +32,15 @@ def test_every_arm_and_load_is_named(verdicts, tmp_path):
         assert f">{said}" in text or f"{said}<" in text, said
 
 
+def test_an_exploratory_metric_is_marked(verdicts, tmp_path):
+    """A plot travels without its page."""
+    for exploratory in (True, False):
+        path = tmp_path / "plot.svg"
+        plot(replace(verdicts, exploratory=exploratory), path)
+        text = path.read_text(encoding="utf-8")
+        assert ("(EXPLORATORY)" in text) is exploratory
+
+
 def test_other_numbers_give_another_plot(verdicts, tmp_path):
     """It shows what it is given."""
     one, two = tmp_path / "one.svg", tmp_path / "two.svg"

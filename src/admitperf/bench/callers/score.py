@@ -30,7 +30,8 @@ _FATES = ("completed", "refused_at_start", "killed", "undone", "unfinished")
 class Summary:
     """A run in numbers; None = not known, and `withheld` says why.
 
-    All but `cost_per_good`, `decide_us` and `late_ms` are of the scored calls.
+    All but `cost_per_good`, `decide_us`, `late_ms` and `outside` are of the scored
+    calls.
 
     Attributes:
         offered: calls of the plan.
@@ -72,6 +73,8 @@ class Summary:
         half: `offered`, `good`, `goodput` of sessions that began in the first half of
             the window: where it differs from the rest, goodput hangs on how long a run
             lasts.
+        outside: `attempts` at calls that are not scored, and `refusals` of them: a
+            policy that refuses mostly there clears its own way.
         extra: installed outcome metrics by name.
         withheld: why a number is None, by its name.
     """
@@ -105,6 +108,7 @@ class Summary:
     decide_us: Spread
     cost_per_good: float | None
     half: dict[str, Any] | None
+    outside: dict[str, Any]
     extra: dict[str, float | None]
     withheld: dict[str, str]
 
@@ -159,6 +163,7 @@ def score(  # noqa: PLR0913  each is named
         decide_us=_spread([ns / 1000 for ns in decide_ns or ()], ("p50", "p99")),
         cost_per_good=_cost(everyone, run, seconds, gpu_cost_per_hour, replicas),
         half=run.half(scored_s),
+        outside=_outside(everyone),
         extra=run.measured(metrics),
         withheld=run.withheld,
     )
@@ -301,11 +306,9 @@ class _Run:
         """Somebody's own numbers; one that is not finite is none."""
         found = dict[str, float | None]()
         for metric in metrics:
-            value = metric(self.records, self.slo)
-            finite = value is not None and math.isfinite(value)
-            found[metric.name] = value if finite else None
-            why = "it cannot be told" if value is None else f"it came out as {value}"
-            self.withhold(f"extra.{metric.name}", None if finite else why)
+            value, why = _asked(metric, self.records, self.slo)
+            found[metric.name] = value
+            self.withhold(f"extra.{metric.name}", why)
         return found
 
     def good_of(self, records: Iterable[CallRecord]) -> int:
@@ -350,6 +353,27 @@ class _Run:
     def _wasted(self, record: CallRecord) -> bool:
         killed = self._fates[record.session] != "completed"
         return killed or record.id not in self._good
+
+
+def _asked(
+    metric: OutcomeMetric, records: Sequence[CallRecord], slo: Slo
+) -> tuple[float | None, str | None]:
+    """Somebody's number, or why there is none."""
+    try:
+        value = metric(records, slo)
+        finite = value is not None and math.isfinite(value)
+    except Exception as error:  # noqa: BLE001  whatever a package does
+        return None, " ".join(f"{type(error).__name__}: {error}".split())
+    if finite:
+        return value, None
+    return None, "it cannot be told" if value is None else f"it came out as {value}"
+
+
+def _outside(records: Iterable[CallRecord]) -> dict[str, Any]:
+    """Attempts at calls that are not scored, and those refused."""
+    others = [one for one in records if not one.scored]
+    attempts = sum(one.attempts for one in others)
+    return {"attempts": attempts, "refusals": sum(one.refusals for one in others)}
 
 
 def _fate(calls: Sequence[CallRecord]) -> str:

@@ -172,7 +172,7 @@ class OpenCall:
             id=f"{record.id}~{number}" if number else record.id,
             at_s=at_s,
             input_tokens=call.input_tokens,
-            max_output_tokens=max(whole.max_output_tokens, call.output_tokens),
+            max_output_tokens=whole.bound(call),
             output_tokens=record.output_tokens,
             prefix=named(whole.name, call.prefix),
             session=session,

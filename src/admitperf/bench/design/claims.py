@@ -21,12 +21,14 @@ Single loads are exploratory: their intervals are shown as they are.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Literal
 
 from admitperf.bench.design.design import GAIN_FROM, HARM_UP_TO
+from admitperf.bench.design.measures import Better, signed, words
 from admitperf.reports.comparison.design import FEWEST_ASKED, FEWEST_FLIPPED
 from admitperf.reports.comparison.statistics import ALPHA, holm
 from admitperf.reports.comparison.verdict import MARGIN, Paired, Word
@@ -35,7 +37,7 @@ from admitperf.reports.wording import number, plural
 Claim = Literal["better", "gain", "no-harm"]
 CLAIMS: tuple[Claim, ...] = ("better", "gain", "no-harm")
 
-Better = Literal["higher", "lower"]
+_Judge = Callable[[Sequence[float], Sequence[float]], Paired]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +155,15 @@ class Standing:
         """What the two claims come to, in words."""
         return f"{_above(self.gain)}, {_below(self.no_harm)}"
 
-    def against(self, claim: Claim) -> Iterator[str]:
-        """Why a claim is not supported, one sentence a reason; none = it is."""
+    def against(self, claim: Claim, metric: str = "goodput") -> Iterator[str]:
+        """Why a claim is not supported, one sentence a reason; none = it is.
+
+        Args:
+            claim: which.
+            metric: what is compared, for the sentences.
+        """
         if claim in ("better", "gain"):
-            yield from _no_gain(self.gain)
+            yield from _no_gain(self.gain, words(metric))
         if claim == "no-harm" and self.no_harm is None:
             yield f"no harm is not asked: no load is {HARM_UP_TO:g}x or less"
         elif claim in ("better", "no-harm") and self.no_harm is not None:
@@ -183,7 +190,7 @@ def _below(harm: Pooled | None) -> str:
     return "no harm below it" if harm.not_worse else "harm below it not ruled out"
 
 
-def _no_gain(gain: Pooled | None) -> Iterator[str]:
+def _no_gain(gain: Pooled | None, metric: str) -> Iterator[str]:
     if gain is None:
         yield f"no gain is asked: no load is {GAIN_FROM:g}x or more"
         return
@@ -194,10 +201,12 @@ def _no_gain(gain: Pooled | None) -> Iterator[str]:
         blocks = plural(found.n, "whole block")
         yield f"no gain: {blocks}, and {FEWEST_FLIPPED} are the least that can show one"
     elif gain.falls:
-        yield f"goodput is worse above capacity, by {-found.mean:.3f}"
+        yield f"{metric} is worse above capacity: {signed(found.mean, found.margin)}"
     else:
         yield (
-            f"no gain is shown: mean {found.mean:+.3f}, margin {found.margin:g}, p"
+            f"no gain in {metric} is shown: mean"
+            f" {signed(found.mean, found.margin)}, margin"
+            f" {number(found.margin)}, p"
             f" {number(found.t_p if found.family_p is None else found.family_p)}, sign"
             f" flips {number(found.sign_flip_p)}"
         )
@@ -214,7 +223,8 @@ def _harm(harm: Pooled) -> Iterator[str]:
         shown = "harm is shown" if harm.falls else "harm is not ruled out"
         yield (
             f"{shown} below capacity: the one-sided 95 % bound is"
-            f" {found.interval_90.low:+.3f}, margin {found.margin:g}"
+            f" {signed(found.interval_90.low, found.margin)}, margin"
+            f" {number(found.margin)}"
         )
 
 
@@ -222,7 +232,12 @@ def _harm(harm: Pooled) -> Iterator[str]:
 
 
 def standings(
-    cells: Iterable[Cell], margin: float = MARGIN, better: Better = "higher"
+    cells: Iterable[Cell],
+    margin: float = MARGIN,
+    better: Better = "higher",
+    *,
+    share: bool = True,
+    family: int = 0,
 ) -> list[Standing]:
     """How each arm stands, in the order the arms come in.
 
@@ -230,25 +245,28 @@ def standings(
         cells: of any arms; every arm in them claims a gain.
         margin: the smallest difference that matters.
         better: "lower" turns the difference around: a gain is always above 0.
+        share: whether the margin is a difference of shares; False = it is a fraction
+            of the baseline's mean over the cells of each claim.
+        family: arms that were to claim a gain, those without a cell among them; one
+            that was left out had its chance of a false alarm all the same.
     """
+    judge = partial(_paired, margin=margin, better=better, share=share)
     found: dict[str, list[Cell]] = {}
     for cell in cells:
         found.setdefault(cell.arm, []).append(cell)
     judged = [
         Standing(
             arm=arm,
-            gain=pooled([one for one in own if one.load >= GAIN_FROM], margin, better),
-            no_harm=pooled(
-                [one for one in own if one.load <= HARM_UP_TO], margin, better
-            ),
-            cells=tuple(_explored(own, margin, better)),
+            gain=_pooled([one for one in own if one.load >= GAIN_FROM], judge),
+            no_harm=_pooled([one for one in own if one.load <= HARM_UP_TO], judge),
+            cells=tuple(_explored(own, judge)),
         )
         for arm, own in found.items()
     ]
-    return _in_family(judged)
+    return _in_family(judged, family)
 
 
-def _in_family(many: Sequence[Standing]) -> list[Standing]:
+def _in_family(many: Sequence[Standing], family: int) -> list[Standing]:
     """Raises the t p of each gain when several are claimed."""
     asked = [
         (place, one.gain)
@@ -256,20 +274,31 @@ def _in_family(many: Sequence[Standing]) -> list[Standing]:
         if one.gain is not None and one.gain.statistics.t_p is not None
     ]
     made = list(many)
-    if len(asked) < 2:  # noqa: PLR2004  one alone has one chance
+    family = max(family, len(asked))
+    if family < 2:  # noqa: PLR2004  one alone has one chance
         return made
-    raised = holm([gain.statistics.t_p or 0.0 for _, gain in asked])
-    for (place, gain), p in zip(asked, raised, strict=True):
-        own = replace(gain.statistics, family=len(asked), family_p=p)
+    absent = [1.0] * (family - len(asked))
+    raised = holm([*(gain.statistics.t_p or 0.0 for _, gain in asked), *absent])
+    for (place, gain), p in zip(asked, raised, strict=False):
+        own = replace(gain.statistics, family=family, family_p=p)
         made[place] = replace(many[place], gain=replace(gain, statistics=own))
     return made
 
 
-def pooled(cells: Sequence[Cell], margin: float, better: Better) -> Pooled | None:
+def pooled(cells: Sequence[Cell], margin: float, *, share: bool) -> Pooled | None:
     """One observation a block: the mean over the loads. None without cells.
 
     A block that lacks a load would weigh the others more; it is left out.
+
+    Args:
+        cells: of one arm.
+        margin, share: as in `standings`; higher is better.
     """
+    judge = partial(_paired, margin=margin, better="higher", share=share)
+    return _pooled(cells, judge)
+
+
+def _pooled(cells: Sequence[Cell], judge: _Judge) -> Pooled | None:
     if not cells:
         return None
     loads = tuple(sorted({cell.load for cell in cells}))
@@ -281,25 +310,28 @@ def pooled(cells: Sequence[Cell], margin: float, better: Better) -> Pooled | Non
         loads=loads,
         blocks=tuple(whole),
         lacking=tuple(sorted(set(blocks) - set(whole))),
-        statistics=_paired(
+        statistics=judge(
             [fmean(cell.value for cell in blocks[block]) for block in whole],
             [fmean(cell.baseline for cell in blocks[block]) for block in whole],
-            margin,
-            better,
         ),
     )
 
 
 def _paired(
-    arm: Sequence[float], baseline: Sequence[float], margin: float, better: Better
+    arm: Sequence[float],
+    baseline: Sequence[float],
+    margin: float,
+    better: Better,
+    *,
+    share: bool,
 ) -> Paired:
+    if not share and baseline:
+        margin *= abs(fmean(baseline))
     two = (arm, baseline) if better == "higher" else (baseline, arm)
     return Paired.of(*two, margin)
 
 
-def _explored(
-    cells: Sequence[Cell], margin: float, better: Better
-) -> Iterator[Explored]:
+def _explored(cells: Sequence[Cell], judge: _Judge) -> Iterator[Explored]:
     for load in sorted({cell.load for cell in cells}):
         own = [cell for cell in cells if cell.load == load]
         values, baseline = [one.value for one in own], [one.baseline for one in own]
@@ -307,5 +339,5 @@ def _explored(
             load=load,
             value=fmean(values),
             baseline=fmean(baseline),
-            statistics=_paired(values, baseline, margin, better),
+            statistics=judge(values, baseline),
         )

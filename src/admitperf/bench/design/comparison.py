@@ -4,14 +4,13 @@ Nothing of a run is computed here: its numbers are its summary's, what its log s
 the report's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
 from admitperf.bench.callers.metrics import installed
 from admitperf.bench.design.claims import (
-    Better,
     Cell,
     Claim,
     Explored,
@@ -20,9 +19,11 @@ from admitperf.bench.design.claims import (
     standings,
 )
 from admitperf.bench.design.design import Design, told
-from admitperf.bench.design.guard import Guard, others, twins
+from admitperf.bench.design.guard import Guard, identical, others, twins
 from admitperf.bench.design.guards import guards
+from admitperf.bench.design.measures import METRICS, Better, Measure
 from admitperf.bench.design.results import (
+    GOODPUT,
     Experiment,
     ResultsError,
     Run,
@@ -37,23 +38,10 @@ from admitperf.reports.wording import number, plural, printable, share
 SCHEMA = 1
 """Number of the JSON format."""
 
-METRICS: Mapping[str, Better] = {
-    "goodput": "higher",
-    "session_goodput": "higher",
-    "session_completed": "higher",
-    "work_goodput": "higher",
-    "session_work_goodput": "higher",
-    "jain": "higher",
-    "wasted_share": "lower",
-    "attempts_per_call": "lower",
-    "cost_per_good": "lower",
-}
-"""What arms may be compared by, and which way is an improvement; installed metrics
-besides. What was refused is none: refusing is no merit."""
-
 _SHORTER = 0.95  # plain choice: a tail within 5 % of another is as long
 
 NOISE_FLOOR = "the arms are the same policy: this is the noise floor"
+NO_NOISE = "the arms are identical by construction: this shows no noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +84,8 @@ class Compared:
         policy: name of its policy; null = not said.
         parameters, provenance: of that, and where their values come from.
         twin: whether it is the baseline again: what it shows is noise.
+        identical: whether it is simulated and each of its numbers is the baseline's
+            very own: then it does not even show noise.
         verdict: better, worse, equivalent, inconclusive or void.
         headline: what the two claims come to, in words; of a void arm, that no claim
             is made.
@@ -110,6 +100,7 @@ class Compared:
     parameters: dict[str, Any]
     provenance: dict[str, Any]
     twin: bool
+    identical: bool
     verdict: Word
     headline: str
     gain: Pooled | None
@@ -133,7 +124,12 @@ class Verdicts:
         window: from when to when a call must begin to be scored, in s; null = not said,
             or it differs.
         slo: where it comes from and its classes, as stated; empty = not said.
-        metric: what is compared, of offered.
+        metric: what is compared.
+        declared: what the claims were set on before any run.
+        exploratory: whether the metric is another one: then nothing is claimed,
+            whatever the verdicts read.
+        share: whether the metric is a share; if it is none, the design's margin is a
+            fraction of the baseline's mean.
         better: "higher" or "lower": which way the metric improves. Differences are
             turned so that an improvement is above 0.
         simulated: whether any number comes from a simulated engine.
@@ -155,6 +151,9 @@ class Verdicts:
     window: tuple[float, float] | None
     slo: dict[str, Any]
     metric: str
+    declared: str
+    exploratory: bool
+    share: bool
     better: Better
     simulated: bool
     partial: bool
@@ -180,12 +179,17 @@ class Verdicts:
             yield from (f"{one.arm}: {why}" for why in self._against(one, claim))
 
     def _against(self, one: Compared, claim: Claim) -> Iterator[str]:
+        if self.exploratory:
+            yield (
+                f"exploratory: the claims were set on {self.declared}, and"
+                f" {self.metric} was chosen afterwards"
+            )
         if one.twin:
-            yield NOISE_FLOOR
+            yield NO_NOISE if one.identical else NOISE_FLOOR
         elif one.verdict == "void":
             yield from self._void(one)
         else:
-            yield from one.standing.against(claim)
+            yield from one.standing.against(claim, self.metric)
         if _refused_all(one):
             yield _REFUSED_ALL
 
@@ -233,17 +237,23 @@ def compare(experiment: Experiment, metric: str | None = None) -> Verdicts:
         ResultsError: there is no such metric, or nothing to compare.
     """
     metric = metric or experiment.metric
-    better = _direction(metric)
+    measure = _measure(metric)
     cells, unknown = _cells(experiment, metric)
-    asked, same = guards(experiment, cells), twins(experiment)
-    margin = experiment.design.margin
-    claiming = [cell for cell in cells if cell.arm not in same]
-    found = {one.arm: one for one in standings(claiming, margin, better)}
-    for arm in same:
-        own = [cell for cell in cells if cell.arm == arm]
-        found |= {one.arm: one for one in standings(own, margin, better)}
+    asked = guards(experiment, cells, is_share=measure.share)
+    found = _standings(experiment, cells, measure)
+    still = [
+        arm
+        for arm in twins(experiment)
+        if identical([cell for cell in cells if cell.arm == arm], experiment)
+    ]
     arms = tuple(
-        _compared(experiment, found.get(arm) or Standing(arm, None, None, ()), asked)
+        _compared(
+            experiment,
+            found.get(arm) or Standing(arm, None, None, ()),
+            asked,
+            metric,
+            still=arm in still,
+        )
         for arm in others(experiment)
     )
     return Verdicts(
@@ -253,7 +263,10 @@ def compare(experiment: Experiment, metric: str | None = None) -> Verdicts:
         window=_window(experiment),
         slo=_plain(experiment.stated.get("slo")),
         metric=metric,
-        better=better,
+        declared=experiment.declared,
+        exploratory=metric != experiment.declared,
+        share=measure.share,
+        better=measure.better,
         simulated=experiment.simulated,
         partial=experiment.partial,
         capacity=_plain(experiment.stated.get("capacity")),
@@ -261,7 +274,7 @@ def compare(experiment: Experiment, metric: str | None = None) -> Verdicts:
         curves=tuple(_curves(experiment, metric)),
         arms=arms,
         checks=asked,
-        plan=tuple(told(experiment.design, _spread(arms))),
+        plan=tuple(told(experiment.design, _spread(arms), metric)),
         left_out=_sentences(experiment.stated.get("left_out")),
         notices=(
             *_sentences(experiment.stated.get("notices")),
@@ -272,12 +285,29 @@ def compare(experiment: Experiment, metric: str | None = None) -> Verdicts:
     )
 
 
-def _direction(metric: str) -> Better:
+def _standings(
+    of: Experiment, cells: Sequence[Cell], measure: Measure
+) -> dict[str, Standing]:
+    """How each arm stands; those that were planned first are one family of gains."""
+    same, found = twins(of), dict[str, Standing]()
+    planned = (of.first or of.design).claiming
+    given = of.design.margin, measure.better
+    families = [
+        ([cell for cell in cells if cell.arm not in same], len({*planned} - {*same})),
+        *(([cell for cell in cells if cell.arm == arm], 1) for arm in same),
+    ]
+    for own, family in families:
+        judged = standings(own, *given, share=measure.share, family=family)
+        found |= {one.arm: one for one in judged}
+    return found
+
+
+def _measure(metric: str) -> Measure:
     if metric in METRICS:
         return METRICS[metric]
     known = installed()
     if metric in known:
-        return known[metric].better
+        return Measure(known[metric].better, share=False)
     names = ", ".join([*METRICS, *known])
     raise ResultsError(f"no metric is called {printable(metric)}: there are {names}")
 
@@ -305,24 +335,36 @@ def _cells(of: Experiment, metric: str) -> tuple[list[Cell], list[str]]:
     return cells, [f"{n} {lacking[0]}." for _ in lacking[:1]]
 
 
-def _compared(of: Experiment, found: Standing, asked: Sequence[Guard]) -> Compared:
+def _compared(
+    of: Experiment,
+    found: Standing,
+    asked: Sequence[Guard],
+    metric: str,
+    *,
+    still: bool,
+) -> Compared:
     void = any(found.arm in check.voids for check in asked)
     twin = found.arm in twins(of)
     runs = of.of(found.arm)
     stated = runs[0].manifest if runs else {}
     headline = f"{NOISE_FLOOR} ({found.headline})" if twin else found.headline
+    if still:
+        headline = NO_NOISE
+    if metric != of.declared:
+        headline = f"exploratory: {headline}"
     return Compared(
         arm=found.arm,
         policy=_text(stated.get("policy")),
         parameters=_plain(stated.get("parameters")),
         provenance=_plain(stated.get("provenance")),
         twin=twin,
-        verdict="void" if void else found.word,
+        identical=still,
+        verdict="void" if void else "inconclusive" if still else found.word,
         headline="a check failed, so no claim is made" if void else headline,
         gain=found.gain,
         no_harm=found.no_harm,
         cells=found.cells,
-        says=tuple(_says(of, found, void=void)),
+        says=tuple(_says(of, found, metric, void=void)),
     )
 
 
@@ -393,7 +435,7 @@ def _unsteady(of: Experiment) -> Iterator[str]:
 # --------------------------------------------------------------------------- says
 
 
-def _says(of: Experiment, found: Standing, *, void: bool) -> Iterator[str]:
+def _says(of: Experiment, found: Standing, metric: str, *, void: bool) -> Iterator[str]:
     """What a policy did and what came of it, the most important first."""
     runs = of.of(found.arm)
     yield from _refusals(of, runs)
@@ -408,7 +450,7 @@ def _says(of: Experiment, found: Standing, *, void: bool) -> Iterator[str]:
             " away. That is no win."
         )
     early = _first_half(of, found.arm, found.gain)
-    if early is not None and found.arm not in twins(of):
+    if metric == GOODPUT and early is not None and found.arm not in twins(of):
         yield (
             f"Of what began in the first half of the window the difference in goodput"
             f" is {early:+.3f}: without a policy goodput above capacity hangs on how"

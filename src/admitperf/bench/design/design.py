@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from admitperf.bench.design.measures import METRICS, is_share, margin_told, words
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.comparison.design import FEWEST_FLIPPED, POWER, factor
 from admitperf.reports.comparison.statistics import ALPHA, least_sign_flip_p
@@ -46,7 +47,8 @@ class Design:
         loads: multiples of the capacity without a policy.
         blocks: how many a load has.
         baseline: the arm that the others are held against.
-        margin: the smallest difference in goodput that matters, as a fraction.
+        margin: the smallest difference that matters: of shares, or as a fraction of
+            the baseline's mean where the metric is no share.
         seed: of the order.
         aa: whether the baseline runs a second time, as the arm `again`: an A/A pair.
     """
@@ -148,7 +150,7 @@ def _malformed(design: Design) -> Iterator[str]:
         if not 0 < load < float("inf"):
             yield f"a load is a multiple of capacity above 0, not {load:g}"
     if not 0 < design.margin < 1:
-        yield f"the margin is a fraction of offered above 0, not {design.margin:g}"
+        yield f"the margin is a fraction above 0, not {design.margin:g}"
 
 
 def _hopeless(design: Design) -> Iterator[str]:
@@ -175,28 +177,36 @@ def _hopeless(design: Design) -> Iterator[str]:
 # -------------------------------------------------------------------------- told
 
 
-def told(design: Design, sd: float | None) -> list[str]:
+def told(design: Design, sd: float | None, metric: str = "goodput") -> list[str]:
     """What a design can show, in sentences, before it is run.
 
     Args:
         design: without faults.
-        sd: of the paired differences, in goodput; None = not known, an example stands
-            in its place.
+        sd: of the paired differences, in the metric; None = not known, an example
+            stands in its place where the metric is a share.
+        metric: what is compared.
     """
-    return [*_claims(design), *_power(design, sd), *_not_asked(design)]
+    if sd is None and is_share(metric):
+        power = _power(design, EXAMPLE_SD, "as an example, none is known yet")
+    else:
+        power = _power(design, sd, "as measured")
+    return [*_claims(design, metric), *power, *_not_asked(design)]
 
 
-def _claims(design: Design) -> Iterator[str]:
-    claiming = design.claiming
+def _claims(design: Design, metric: str) -> Iterator[str]:
+    claiming, known = design.claiming, METRICS.get(metric)
+    verb = "falls" if known and known.better == "lower" else "rises"
     if claiming and design.above:
         yield (
-            f"Gain, claimed for {_names(claiming)}: goodput rises against"
+            f"Gain, claimed for {_names(claiming)}: {words(metric)}"
+            f" {verb if known else 'improves'} against"
             f" {printable(design.baseline)}, mean over {_multiples(design.above)}."
         )
     if claiming and design.below:
         yield (
-            f"No harm, claimed for the same: no loss of {design.margin:g} or more, mean"
-            f" over {_multiples(design.below)}."
+            f"No harm, claimed for the same: no loss of"
+            f" {margin_told(design.margin, metric)} or more, mean over"
+            f" {_multiples(design.below)}."
         )
     if len(claiming) > 1:
         yield (
@@ -207,7 +217,7 @@ def _claims(design: Design) -> Iterator[str]:
         yield f"{printable(design.again)} is the baseline again: the noise floor."
 
 
-def _power(design: Design, sd: float | None) -> Iterator[str]:
+def _power(design: Design, sd: float | None, whose: str) -> Iterator[str]:
     n = design.blocks
     yield (
         f"{plural(n, 'block')}: the smallest p that sign flips can give is"
@@ -215,12 +225,12 @@ def _power(design: Design, sd: float | None) -> Iterator[str]:
     )
     if n < 2:  # noqa: PLR2004  a spread takes two
         return
-    whose = "as measured" if sd is not None else "as an example, none is known yet"
-    spread = EXAMPLE_SD if sd is None else sd
-    effect = f"{factor(n) * spread:.3f} with an SD of {spread:.3f} ({whose})"
+    effect = ""
+    if sd is not None:
+        effect = f": {factor(n) * sd:.3f} with an SD of {sd:.3f} ({whose})"
     yield (
         f"MDE {factor(n):.2f} x SD of the paired differences, with {100 * POWER:g} %"
-        f" power: {effect}."
+        f" power{effect}."
     )
 
 

@@ -50,10 +50,11 @@ def _by_block(arm: str, runs: Sequence[Run]) -> Iterator[Row]:
 
 def _refused(run: Run) -> bool | None:
     """Whether it refused anything that counted; None = that is not known."""
-    if run.log is None or run.finding == "UNKNOWN":
+    if run.finding in (None, "UNKNOWN"):
         return None
     if run.finding == "LIVE":
-        return run.log.answers.refused_enforced > 0
+        counted = number_at(run.summary, "refusals")  # in the window
+        return None if run.refused is None else run.refused > 0 and counted != 0
     if run.finding == "BASELINE":  # then an engine of its own is the arm
         return _engine_refused(run)
     return False
@@ -67,20 +68,19 @@ def _engine_refused(run: Run) -> bool | None:
 
 
 def _unjudged(run: Run) -> str:
-    if run.log is None:
+    if run.finding is None:
         return f"{run.name} has no log: whether it fired is not known."
     if run.finding == "BASELINE":
         return f"{run.name} refuses nothing, and what its engine refused is not said."
-    return f"{run.name} is {run.finding}: {' '.join(run.log.finding.says[:2])}"
+    return printable(f"{run.name} is {run.finding}: {' '.join(run.says[:2])}")
 
 
 def _never(who: str, runs: Sequence[Run]) -> str:
     words = Counter(run.finding for run in runs)
     told = ", ".join(f"{word} in {n}" for word, n in sorted(words.items(), key=str))
     most = max(runs, key=lambda run: run.load)
-    says = most.log.finding.says[:_SENTENCES] if most.log else ()
     runs_above = plural(len(runs), "run")
     head = f"{who} could not have fired: {told} of {runs_above} above capacity."
     if most.finding == "BASELINE":
         return f"{who}: the limit of its engine refused nothing in {runs_above}."
-    return f"{head} {most.name}: {' '.join(says)}"
+    return printable(f"{head} {most.name}: {' '.join(most.says[:_SENTENCES])}")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from admitperf.bench.design.claims import Cell
 from admitperf.bench.design.results import Experiment, Run
 from admitperf.reports.pages.checks import Answer
 
@@ -56,6 +57,20 @@ def twins(of: Experiment) -> tuple[str, ...]:
         for arm in others(of)
         if arm == of.design.again or (mark and _mark(of.of(arm)) == mark)
     )
+
+
+def identical(own: Sequence[Cell], of: Experiment) -> bool:
+    """Whether a twin's simulated runs are the baseline's very runs.
+
+    Virtual time repeats itself: from one seed the same policy makes the same numbers,
+    and differences of exactly 0 show nothing of the noise.
+
+    Args:
+        own: the cells of the twin.
+        of: where they are from.
+    """
+    same = all(cell.value == cell.baseline for cell in own)
+    return bool(own) and of.simulated and same
 
 
 def _mark(runs: Sequence[Run]) -> str:

@@ -10,8 +10,18 @@ from functools import partial
 
 from admitperf.bench.design.claims import Cell, pooled
 from admitperf.bench.design.conditions import CONDITIONS
+from admitperf.bench.design.evidence import follows, inside
 from admitperf.bench.design.firing import fired
-from admitperf.bench.design.guard import EVERY, Ask, Guard, Row, others, twins
+from admitperf.bench.design.guard import (
+    EVERY,
+    Ask,
+    Guard,
+    Row,
+    identical,
+    others,
+    twins,
+)
+from admitperf.bench.design.planned import as_planned
 from admitperf.bench.design.results import Experiment
 from admitperf.reports.comparison.guard import few
 from admitperf.reports.pages.checks import NO, NOT_ASKED, OK, Answer
@@ -20,19 +30,28 @@ from admitperf.reports.wording import plural, printable, share
 _MUST_BE_OK = 3
 
 
-def guards(experiment: Experiment, cells: Sequence[Cell]) -> tuple[Guard, ...]:
+def guards(
+    experiment: Experiment, cells: Sequence[Cell], *, is_share: bool = True
+) -> tuple[Guard, ...]:
     """All checks, in the order they are asked.
 
     Args:
         experiment: with logs.
         cells: of every arm, for the A/A pair.
+        is_share: whether their metric is a share.
     """
     asked: tuple[tuple[str, Ask], ...] = (
         ("every planned run is there", _whole),
         ("one plan in each block", _one_plan),
         ("the policy fired above capacity", fired),
         *CONDITIONS,
-        ("an A/A pair shows noise alone", partial(_noise_alone, cells)),
+        (
+            "an A/A pair shows noise alone",
+            partial(_noise_alone, cells, is_share=is_share),
+        ),
+        ("the design is the one that was planned first", as_planned),
+        ("the numbers follow from the lines", follows),
+        ("what it refused counts", inside),
     )
     return tuple(
         _guard(place, name, list(ask(experiment)), experiment)
@@ -101,10 +120,16 @@ def _one_plan(of: Experiment) -> Iterator[Row]:
             yield Row(run.arm, OK, f"{plural(n, 'plan')}, each met by every arm.")
 
 
-def _noise_alone(cells: Sequence[Cell], of: Experiment) -> Iterator[Row]:
+def _noise_alone(
+    cells: Sequence[Cell], of: Experiment, *, is_share: bool
+) -> Iterator[Row]:
     for arm in twins(of):
         own = [one for one in cells if one.arm == arm]
-        met = pooled(own, of.design.margin, "higher")
+        if identical(own, of):
+            said = "identical by construction: it shows no noise"
+            yield Row(EVERY, NOT_ASKED, f"{printable(arm)} is simulated, {said}.")
+            continue
+        met = pooled(own, of.design.margin, share=is_share)
         if met is None or met.statistics.interval is None:
             continue
         found, interval = met.statistics, met.statistics.interval

@@ -16,6 +16,10 @@ experiment.json:
 - `capacity`: `{unit, per_s, low, high, after}`, a 95 % interval around `per_s`;
   `after` is `{per_s, low, high}` measured again at the end, null = it was not.
 - `slo`: `{from, classes}`; `from` is "unloaded" or "given".
+- `planned_first`: `{loads, blocks, arms, baseline, metric, margin, hash}` as they were
+  before the first run, whatever a later start changed; absent = it is not known.
+- `findings`: by run, as `ARM/x1.5-b1`, what its log showed: `{word, refused, says}`;
+  read where a run has no log.
 - `left_out`: sentences. `notices`: sentences. `partial`: whether it was ended early.
 - `simulated`: whether no number was measured on an engine. `seconds`: it took.
 
@@ -70,6 +74,8 @@ from admitperf.reports.wording import plural, printable
 
 EXPERIMENT, MANIFEST, SUMMARY = "experiment.json", "manifest.json", "summary.json"
 GOODPUT = "goodput"
+PLANNED_FIRST = "planned_first"
+FINDINGS = ("LIVE", "INERT", "UNKNOWN", "BASELINE", "SHADOW")
 
 
 class ResultsError(AdmitPerfError, ValueError):
@@ -89,6 +95,9 @@ class Run:
         manifest, summary: as they stand there.
         finding: LIVE, INERT, UNKNOWN, BASELINE or SHADOW; None = it has no log.
         log: the report on its log; None = it has none.
+        refused: attempts the policy refused, as its log or the experiment says; None =
+            that is not known.
+        says: what the finding goes by, in sentences.
     """
 
     arm: str
@@ -100,6 +109,8 @@ class Run:
     summary: Mapping[str, Any]
     finding: str | None = None
     log: RunReport | None = None
+    refused: int | None = None
+    says: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -117,6 +128,7 @@ class Experiment:
         design: what was planned; made of the runs that are there when it is not said.
         runs: those that are whole, by load, block and arm.
         problems: what could not be used, in sentences.
+        beside: arm, load and block of whole runs that the design does not hold.
     """
 
     folder: Path
@@ -124,6 +136,7 @@ class Experiment:
     design: Design
     runs: tuple[Run, ...]
     problems: tuple[str, ...]
+    beside: tuple[tuple[str, float, int], ...] = ()
 
     @property
     def name(self) -> str:
@@ -134,6 +147,17 @@ class Experiment:
     def metric(self) -> str:
         """What is compared."""
         return str(self.stated.get("metric") or GOODPUT)
+
+    @property
+    def first(self) -> Design | None:
+        """What was planned before the first run; None = it is not known."""
+        return _first(self.stated.get(PLANNED_FIRST))
+
+    @property
+    def declared(self) -> str:
+        """What the claims were set on, before the first run where that is known."""
+        first = _mapping(self.stated.get(PLANNED_FIRST)).get("metric")
+        return str(first or self.metric)
 
     @property
     def partial(self) -> bool:
@@ -203,13 +227,18 @@ def read_experiment(folder: Path, *, logs: bool = True) -> Experiment:
         raise ResultsError(_nothing(folder, problems))
     runs.sort(key=lambda run: (run.load, run.block, run.arm))
     design = _design(stated, runs, problems)
-    runs = [*_planned(design, runs, problems)]
+    kept = [*_planned(design, runs, problems)]
+    beside = tuple((r.arm, r.load, r.block) for r in runs if r not in kept)
+    if logs:
+        kept = [*_with_logs(folder, kept, problems)]
+        kept = [*_with_findings(folder, kept, stated, problems)]
     return Experiment(
         folder=folder,
         stated=stated,
         design=design,
-        runs=tuple(_with_logs(folder, runs, problems) if logs else runs),
+        runs=tuple(kept),
         problems=tuple(problems),
+        beside=beside,
     )
 
 
@@ -304,8 +333,40 @@ def _with_logs(folder: Path, runs: Sequence[Run], problems: list[str]) -> Iterat
         found[places.pop()] = log
     for run in runs:
         log_of = found.get(run.folder.resolve())
-        word = log_of.finding.word if log_of else None
-        yield replace(run, log=log_of, finding=word)
+        yield replace(run, log=log_of, **_shown_by(log_of)) if log_of else run
+
+
+def _shown_by(log: RunReport) -> dict[str, Any]:
+    return {
+        "finding": log.finding.word,
+        "refused": log.answers.refused_enforced,
+        "says": log.finding.says,
+    }
+
+
+def _with_findings(
+    folder: Path, runs: Sequence[Run], stated: Mapping[str, Any], problems: list[str]
+) -> Iterator[Run]:
+    """Those without a log with what the experiment kept of it."""
+    kept, taken = _mapping(stated.get("findings")), 0
+    for run in runs:
+        told = _mapping(kept.get(run.folder.relative_to(folder).as_posix()))
+        word, refused, says = (told.get(one) for one in ("word", "refused", "says"))
+        if run.log is not None or word not in FINDINGS:
+            yield run
+            continue
+        taken += 1
+        yield replace(
+            run,
+            finding=word,
+            refused=refused if type(refused) is int else None,
+            says=tuple(map(str, says)) if isinstance(says, list) else (),
+        )
+    if taken:
+        problems.append(
+            f"{plural(taken, 'run')} without a log: whether they fired is taken from"
+            f" {EXPERIMENT}."
+        )
 
 
 # ------------------------------------------------------------------------ design
@@ -330,6 +391,21 @@ def _design(
     except (TypeError, ValueError):
         problems.append(f"{EXPERIMENT}: the design makes no sense; the runs' is taken.")
         return shown
+
+
+def _first(given: object) -> Design | None:
+    """The design that was planned first; None = not said, or not whole."""
+    said = _mapping(given)
+    try:
+        return Design(
+            arms=tuple(map(str, said["arms"])),
+            loads=tuple(float(one) for one in said["loads"]),
+            blocks=int(said["blocks"]),
+            baseline=str(said["baseline"]),
+            margin=float(said["margin"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _planned(design: Design, runs: Sequence[Run], problems: list[str]) -> Sequence[Run]:

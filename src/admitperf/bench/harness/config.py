@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from admitperf.bench.callers.client import CLIENTS, Client, client
+from admitperf.bench.design.design import BLOCKS, LOADS
 from admitperf.bench.harness.target import Arm
 from admitperf.core.digest import blake2b
 from admitperf.core.errors import ConfigError, MissingExtra
 from admitperf.core.record import dumps
 from admitperf.core.settings import Settings
+from admitperf.reports.comparison.verdict import MARGIN
 
 BASELINE = "no_admission"
-LOADS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
-BLOCKS = 8
-MARGIN = 0.01
-"""Defaults of a design. Origin: the method's note on design, C1 and C2."""
-
 CALLS = 600
 """Calls of a run at capacity, from which its length follows. Plain choice: 100 calls a
 window of a tenth, and a run of a small engine takes a second."""

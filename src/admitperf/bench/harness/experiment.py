@@ -22,6 +22,8 @@ from typing import Any, Protocol, Self
 
 from admitperf._version import __version__
 from admitperf.bench.design.design import Design, faults, told, trimmed
+from admitperf.bench.design.results import Experiment as Found
+from admitperf.bench.design.results import read_experiment
 from admitperf.bench.harness.calibrate import (
     Calibration,
     calibrated,
@@ -31,6 +33,7 @@ from admitperf.bench.harness.calibrate import (
 from admitperf.bench.harness.capacity import Capacity, capacity
 from admitperf.bench.harness.config import FITTED, Config
 from admitperf.bench.harness.executors import Here, cores, executor
+from admitperf.bench.harness.first import KEY, First
 from admitperf.bench.harness.run import (
     MADE_BY,
     Done,
@@ -50,7 +53,7 @@ from admitperf.bench.workloads import workload
 from admitperf.bench.workloads.workload import Workload
 from admitperf.core.clock import SYSTEM
 from admitperf.core.errors import AdmitPerfError, ConfigError
-from admitperf.reports.wording import number
+from admitperf.reports.wording import number, plural
 
 STATED = "experiment.json"
 
@@ -89,7 +92,7 @@ class Planned:
         arms: by name, parameters fitted.
         rates: beginnings a second by load.
         left_out: what the budget left out, in sentences.
-        seconds_per_run: as the first run took, for the budget; None = not known.
+        first: what was planned before the first run.
     """
 
     config: Config
@@ -98,6 +101,18 @@ class Planned:
     arms: Mapping[str, Arm]
     rates: Mapping[float, float]
     left_out: tuple[str, ...]
+    first: First
+
+    @property
+    def departed(self) -> str | None:
+        """What is not as it was before the first run, in one line; None = nothing."""
+        metric = self.config.metric
+        if not (found := [*self.first.departures(self.design, metric)]):
+            return None
+        return (
+            f"planned first ({self.first.hash}) were {'; '.join(found)}: a design that"
+            " changes once runs are there cannot win, and the verdict will be void"
+        )
 
     def jobs(self) -> list[Job]:
         """Every run, in the order of the design."""
@@ -106,7 +121,7 @@ class Planned:
     def said(self) -> Iterator[str]:
         """What is planned, in sentences."""
         yield from _told_calibration(self.setup)
-        yield from told(self.design, None)
+        yield from told(self.design, None, self.config.metric)
         yield from self.left_out
 
     def _jobs(self) -> Iterator[Job]:
@@ -121,6 +136,7 @@ class Planned:
                     position=position,
                     order=order,
                     name=_run_name(self.arms, name, load, block),
+                    twin=self.design.aa and name == self.design.again,
                 )
                 order += 1
 
@@ -248,6 +264,9 @@ class Experiment:
         self._path = config.folder / STATED
         self._began_ns = SYSTEM.monotonic_ns()
         self._stated: dict[str, Any] = {}
+        self._redone: dict[str, int] = {}
+        self.found: Found | None = None
+        """All runs as read back, with their logs; None until they are all there."""
         self._spent_s = 0.0  # by earlier starts
         self._plans: dict[str, str] = {}
         self._open = ExitStack()
@@ -281,31 +300,62 @@ class Experiment:
         check_signals(self._engine, _without_fitted(config.arms))
         calibration, took_s = self._calibration(before, offered)
         setup = self._setup(offered, calibration)
-        if before is None:
+        if math.isnan(took_s):
+            self._measured(setup)
             self._progress.stage("looking for the warm-up")
             calibration, took_s = warmed(config, setup)
             setup = replace(setup, calibration=calibration)
+            self._stated["seconds_per_run"] = took_s
+            self._measured(setup)
         return self._planned(setup, budget_s, took_s)
 
-    def run(self, planned: Planned) -> bool:
+    def run(self, planned: Planned, redo: Sequence[str] = ()) -> bool:
         """Runs what is planned and not there; whether all of it is.
 
-        False = it was ended by Ctrl-C: what is there can be read and is marked.
+        Args:
+            planned: by `planned`.
+            redo: blocks, as `x1.5-b3`, whose runs are removed first, for every arm.
+
+        Returns:
+            False = it was ended by Ctrl-C: what is there can be read and is marked.
+
+        Raises:
+            ExperimentError: a block that is to be run again is none.
         """
         jobs = planned.jobs()
+        self._forget(redo, {job.place for job in jobs})
         self._state(planned, partial=True)
         try:
             ran = self._ran(planned, jobs)
             if ran or not (self._stated.get("capacity") or {}).get("after"):
                 self._again(planned)
+            self._state(planned, partial=False)
+            self._judge()
         except KeyboardInterrupt:
             self._runs.close()
             self._state(planned, partial=True)
             return False
         finally:
             _sweep(self._config.folder)
-        self._state(planned, partial=False)
         return True
+
+    def _forget(self, redo: Sequence[str], known: set[str]) -> None:
+        """Removes the runs of blocks; all arms', so that they meet it alike again."""
+        folder = self._config.folder
+        for place in dict.fromkeys(redo):
+            if place not in known:
+                said = f"--redo {place}: is none of the blocks, such as {min(known)}"
+                raise ExperimentError(said)
+            for gone in folder.glob(f"*/{place}"):
+                with telling(gone):
+                    shutil.rmtree(gone)
+            self._redone[place] = self._redone.get(place, 0) + 1
+
+    def _judge(self) -> None:
+        """Reads the logs once and writes down what they say of each run."""
+        found = read_experiment(self._config.folder)
+        self._write({"findings": _findings(found)})
+        self.found = replace(found, stated=dict(self._stated))
 
     def _before(self) -> dict[str, Any] | None:
         """What an earlier start of this experiment measured; None = there was none.
@@ -323,6 +373,7 @@ class Experiment:
             raise ExperimentError(f"{self._path}: is no experiment's")
         self._stated = told
         self._spent_s = float(told.get("seconds") or 0.0)
+        self._redone = dict(told.get("redone") or {})
         if self._stated.get("basis") != self._config.basis():
             raise ExperimentError(
                 f"{self._config.folder}: holds an experiment of another target,"
@@ -334,9 +385,9 @@ class Experiment:
         self, before: Mapping[str, Any] | None, offered: Workload
     ) -> tuple[Calibration, float]:
         if before is not None:
-            return Calibration.read(before["calibration"]), float(
-                before.get("seconds_per_run") or 1.0
-            )
+            took_s = before.get("seconds_per_run")  # absent before the warm-up is known
+            known = Calibration.read(before["calibration"])
+            return known, math.nan if took_s is None else float(took_s)
         given = self._config, self._engine, offered, self._runs, self._progress.stage
         return calibrated(*given), math.nan
 
@@ -350,7 +401,7 @@ class Experiment:
             workload=offered,
             client=config.client,
             calibration=calibration,
-            claims=("gain", "no harm", config.metric, f"{config.margin:g}"),
+            claims=(),  # before a design is known there are none
             baseline=next(a.name for a in config.arms if a.policy == "no_admission"),
             deadlines=config.deadlines,
             gpu_cost_per_hour=config.gpu_cost_per_hour,
@@ -373,20 +424,34 @@ class Experiment:
         design = _design(config, tuple(arms.values()), loads)
         if design.aa:
             arms[design.again] = replace(arms[design.baseline], name=design.again)
-        self._stated["seconds_per_run"] = took_s
         left_out: list[str] = []
         if budget_s is not None:
             each_s = took_s * self._slower(design.loads)
             design, left_out = trimmed(design, each_s, budget_s)
         rates = config.rates_per_s or tuple(load * per_s for load in loads)
+        first = self._first(design, setup)
         return Planned(
             config=config,
-            setup=setup,
+            setup=replace(setup, claims=first.claims()),
             design=design,
             arms=arms,
             rates=dict(zip(loads, rates, strict=True)),
             left_out=tuple(left_out),
+            first=first,
         )
+
+    def _first(self, design: Design, setup: Setup) -> First:
+        """As it was before the first run: of this start, unless an earlier one said."""
+        if KEY in self._stated:
+            return First.read(self._stated[KEY])
+        told = setup.calibration
+        asked = {
+            "workload": self._config.document()["workload"],
+            "client": asdict(setup.client),
+            "slo": told.document()["slo"],
+            "window": {"lasts_s": told.lasts_s, "scored_s": told.scored_s},
+        }
+        return First.of(design, self._config.metric, asked)
 
     def _passed_s(self) -> float:
         return (SYSTEM.monotonic_ns() - self._began_ns) / 1e9
@@ -436,13 +501,14 @@ class Experiment:
         after = capacity(self._engine, setup.workload, self._runs, before)
         self._stated["capacity"] = _capacity(before, after)
 
-    def _state(self, planned: Planned, *, partial: bool) -> None:
-        """Writes experiment.json."""
-        setup, design = planned.setup, planned.design
-        there = (self._stated.get("capacity") or {}).get("after")
+    def _measured(self, setup: Setup) -> None:
+        """Writes what was measured: no later start measures it again."""
+        self._write({**self._basics(setup), "partial": True})
+
+    def _basics(self, setup: Setup) -> dict[str, Any]:
         told_so_far = setup.calibration
-        self._stated = {
-            **self._stated,
+        there = (self._stated.get("capacity") or {}).get("after")
+        return {
             "schema": 1,
             "made_by": MADE_BY,
             "version": __version__,
@@ -453,15 +519,6 @@ class Experiment:
             "scaling": setup.workload.scaling(),
             "synthetic": setup.workload.synthetic,
             "client": setup.client.words(setup.workload.noun),
-            "metric": self._config.metric,
-            "design": asdict(design),
-            "arms": {name: asdict(arm) for name, arm in planned.arms.items()},
-            "rates_per_s": {f"{load:g}": r for load, r in planned.rates.items()},
-            "order": {
-                f"x{load:g}-b{block}": list(design.order(load, block))
-                for load, block in design.cells()
-            },
-            "plans": dict(sorted(self._plans.items())),
             "calibration": told_so_far.document(),
             "capacity": {**_capacity(told_so_far.capacity, None), "after": there},
             "slo": {
@@ -470,15 +527,55 @@ class Experiment:
             },
             "target": setup.target.notes(),
             "simulated": setup.target.simulated,
-            "said": list(planned.said()),
-            "left_out": list(planned.left_out),
-            "notices": [],
-            "partial": partial,
-            "seconds": round(self._spent_s + self._passed_s(), 3),
         }
+
+    def _state(self, planned: Planned, *, partial: bool) -> None:
+        """Writes experiment.json: what is planned, and how far it came."""
+        design = planned.design
+        self._stated.pop("findings", None)  # of runs that may be others now
+        self._write(
+            {
+                **self._basics(planned.setup),
+                KEY: planned.first.document(),
+                "metric": self._config.metric,
+                "design": asdict(design),
+                "arms": {name: asdict(arm) for name, arm in planned.arms.items()},
+                "rates_per_s": {f"{load:g}": r for load, r in planned.rates.items()},
+                "order": {
+                    f"x{load:g}-b{block}": list(design.order(load, block))
+                    for load, block in design.cells()
+                },
+                "plans": dict(sorted(self._plans.items())),
+                "said": list(planned.said()),
+                "left_out": list(planned.left_out),
+                "notices": [*self._notices()],
+                "partial": partial,
+            }
+        )
+
+    def _notices(self) -> Iterator[str]:
+        for place, n in self._redone.items():
+            yield f"{place} was run again for every arm, {plural(n, 'time')}."
+
+    def _write(self, told: Mapping[str, Any]) -> None:
+        seconds = round(self._spent_s + self._passed_s(), 3)
+        self._stated |= {**told, "redone": self._redone, "seconds": seconds}
         with telling(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         write(self._path, self._stated)
+
+
+def _findings(found: Found) -> dict[str, dict[str, Any]]:
+    """What each run's log says of whether its policy fired, by its folder."""
+    return {
+        f"{run.arm}/{run.folder.name}": {
+            "word": run.log.finding.word,
+            "refused": run.log.answers.refused_enforced,
+            "says": list(run.log.finding.says),
+        }
+        for run in found.runs
+        if run.log is not None
+    }
 
 
 def _sent(setup: Setup) -> bytes:

@@ -9,6 +9,10 @@ from admitperf.simulator.traffic.traffic import BUSY
 
 _SHOWN = 200  # characters of an engine's error that are kept
 
+_LONGEST_LINE = 1 << 20  # bytes; an event is far shorter, and one without end is none
+
+_MOST_TOKENS = 1 << 31  # more than any answer has
+
 
 class Stream:
     """What is seen of one answer.
@@ -47,8 +51,14 @@ class Stream:
         self._rest = b""
 
     def take(self, data: bytes, now_ns: int) -> None:
-        """Takes what came off the wire, whole events or not."""
+        """Takes what came off the wire, whole events or not.
+
+        Raises:
+            ValueError: an event that has no end.
+        """
         *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            raise ValueError("an event without end")
         for line in lines:
             said = line.strip()
             if said.startswith(b"data:"):
@@ -64,11 +74,8 @@ class Stream:
 
     def fault(self, body: bytes) -> None:
         """Takes the body of an answer that is no stream."""
-        try:
-            told = json.loads(body)
-        except ValueError:
-            told = None
-        error = told.get("error", told) if isinstance(told, dict) else None
+        told = _object(body)
+        error = None if told is None else told.get("error", told)
         self._wrong(self.status, error)
 
     def end(self) -> None:
@@ -84,11 +91,8 @@ class Stream:
     def _event(self, data: bytes, now_ns: int) -> None:
         if data in {b"", b"[DONE]"}:
             return
-        try:
-            event = json.loads(data)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict):
+        event = _object(data)
+        if event is None:
             self.error = self.error or "an event that is no JSON object"
         elif event.get("error") is not None:
             self._wrong(HTTPStatus.INTERNAL_SERVER_ERROR, event["error"])
@@ -96,24 +100,26 @@ class Stream:
             self._chunk(event, now_ns)
 
     def _chunk(self, event: dict[str, Any], now_ns: int) -> None:
-        for choice in event.get("choices") or ():
-            self._choice(choice, now_ns)
-        usage = event.get("usage") or {}
-        if isinstance(counted := usage.get("completion_tokens"), int):
-            self.tokens = counted
-        self._cached(usage, event.get("timings") or {})
+        choices = event.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                self._choice(choice, now_ns)
+        usage = _dict(event.get("usage"))
+        counted = _count(usage.get("completion_tokens"))
+        self.tokens = self.tokens if counted is None else counted
+        self._cached(usage, _dict(event.get("timings")))
 
     def _choice(self, choice: dict[str, Any], now_ns: int) -> None:
         finish = choice.get("finish_reason")
         ids = choice.get("token_ids")
-        if ids is not None:
-            self.ids += ids
+        if isinstance(ids, list):
+            self.ids += [one for one in ids if _count(one) is not None]
             count = len(ids)
         else:  # half a character is a token without text; the last event may be empty
             count = int(bool(choice.get("text")) or finish is None)
         if count:
             self._tokens(count, now_ns)
-        self.finish = finish or self.finish
+        self.finish = str(finish)[:_SHOWN] if finish else self.finish
 
     def _tokens(self, count: int, now_ns: int) -> None:
         self.tokens += count
@@ -124,15 +130,16 @@ class Stream:
         self.last_ns = now_ns
 
     def _cached(self, usage: dict[str, Any], timings: dict[str, Any]) -> None:
-        details = usage.get("prompt_tokens_details") or {}
-        for found in (details.get("cached_tokens"), timings.get("cache_n")):
-            if isinstance(found, int):
+        details = _dict(usage.get("prompt_tokens_details"))
+        for told in (details.get("cached_tokens"), timings.get("cache_n")):
+            found = _count(told)
+            if found is not None:
                 self.cached = found
                 return
 
     def _wrong(self, status: int, error: object) -> None:
         """An error, of which an engine that is full says so by its code."""
-        code = error.get("code") if isinstance(error, dict) else None
+        code = _dict(error).get("code")
         if isinstance(code, int) and code in set(HTTPStatus):
             status = code
         self.status = int(status)
@@ -142,6 +149,26 @@ class Stream:
         message = error.get("message") if isinstance(error, dict) else error
         said = " ".join(str(message or "no reason given").split())[:_SHOWN]
         self.error = f"{int(status)}, {said}"
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    """A JSON object; None = it is none."""
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _dict(given: object) -> dict[str, Any]:
+    return given if isinstance(given, dict) else {}
+
+
+def _count(given: object) -> int | None:
+    """A number of tokens, or a token's; None = it is none."""
+    if isinstance(given, bool) or not isinstance(given, int):
+        return None
+    return given if 0 <= given < _MOST_TOKENS else None
 
 
 def _wait_ms(headers: Mapping[str, str]) -> float | None:

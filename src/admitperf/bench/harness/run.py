@@ -95,6 +95,8 @@ class Job:
         position: from 0, among the arms of its block.
         order: from 0, among all runs of the experiment.
         name: of the run in its log; differs between arms of one policy.
+        twin: whether it is the baseline a second time, before an engine whose noise and
+            whose scraper's delays are others: two runs of the same, not one twice.
     """
 
     arm: Arm
@@ -104,6 +106,7 @@ class Job:
     position: int
     order: int
     name: str
+    twin: bool = False
 
     @property
     def place(self) -> str:
@@ -236,6 +239,13 @@ def _seed(seed: int, block: int) -> int:
     return stream(seed, f"block/{block}").getrandbits(48)
 
 
+def _engine_seed(seed: int, job: Job) -> int:
+    """Of the engine's noise and the scraper's delays: the arms', and the twin's own."""
+    if not job.twin:
+        return _seed(seed, job.block)
+    return stream(seed, f"block/{job.block}/twin").getrandbits(48)
+
+
 def callers(setup: Setup, made: Plan, block: int) -> Callers:
     """Who asks what is planned."""
     told = setup.calibration
@@ -272,7 +282,7 @@ class _Running:
             job.arm,
             log,
             asking,
-            seed=_seed(setup.seed, job.block),
+            seed=_engine_seed(setup.seed, job),
             notes=self._notes(),
             slo=setup.calibration.log_slo,
             run=job.name,

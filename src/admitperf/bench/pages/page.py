@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from admitperf.bench.design.claims import Pooled
 from admitperf.bench.design.comparison import Compared, Verdicts
-from admitperf.bench.design.results import finite, number_at
+from admitperf.bench.design.measures import margin_told, signed, words
+from admitperf.bench.design.results import Run, finite, number_at
+from admitperf.bench.pages import middles
 from admitperf.reports.comparison.design import FEWEST_ASKED, FEWEST_FLIPPED, factor
 from admitperf.reports.comparison.verdict import Paired
 from admitperf.reports.pages.checks import OK
 from admitperf.reports.pages.columns import aligned
 from admitperf.reports.pages.comparison_page import titled
-from admitperf.reports.pages.difference_page import signed, written
 from admitperf.reports.pages.headline import parameters, stamps
 from admitperf.reports.pages.layout import row, wrapped
 from admitperf.reports.wording import NOT_KNOWN, number, plural, printable
@@ -19,16 +20,23 @@ _ANSWERS = 19  # the column where a check's name begins
 _PARTIAL = "it was ended early, or planned runs are missing."
 
 
-def text(made: Verdicts) -> str:
-    """The page, with a line end."""
-    return "\n".join(_page(made)) + "\n"
+def text(made: Verdicts, runs: Sequence[Run] = ()) -> str:
+    """The page, with a line end.
+
+    Args:
+        made: what is shown.
+        runs: what it was made of, for the numbers beside the metric; empty = those are
+            not shown.
+    """
+    return "\n".join(_page(made, runs)) + "\n"
 
 
-def _page(made: Verdicts) -> Iterator[str]:
+def _page(made: Verdicts, runs: Sequence[Run]) -> Iterator[str]:
     yield from titled(f"{made.experiment}: every arm against {made.design.baseline}")
     yield from _head(made)
     for title, section in (
         (_metric(made), _means),
+        (_middle_of(made, runs), lambda one: _middles(one, runs)),
         ("Claims", _claims),
         ("Single loads, exploratory: difference, 95 % interval unadjusted", _cells),
         ("Checks before numbers", _checks),
@@ -45,6 +53,11 @@ def _page(made: Verdicts) -> Iterator[str]:
 
 
 def _head(made: Verdicts) -> Iterator[str]:
+    if made.exploratory:
+        said = f"the claims were set on {made.declared} before any run; {made.metric}"
+        yield from row(
+            "EXPLORATORY", f"{said} was chosen afterwards, so it proves nothing."
+        )
     for one in made.arms:
         yield from row(
             one.verdict.upper(), f"{one.arm}: {one.headline}{_by(made, one)}."
@@ -66,9 +79,9 @@ def _by(made: Verdicts, one: Compared) -> str:
 
 def _measured(found: Paired) -> str:
     """`+0.310, 95 % interval +0.211 to +0.402, 8 blocks`."""
-    parts = [] if found.mean is None else [signed(found.mean)]
+    parts = [] if found.mean is None else [signed(found.mean, found.margin)]
     if found.interval is not None:
-        parts.append(f"95 % interval {written(found.interval)}")
+        parts.append(f"95 % interval {_interval(found)}")
     return ", ".join([*parts, plural(found.n, "block")])
 
 
@@ -88,13 +101,40 @@ def _means(made: Verdicts) -> Iterator[str]:
     rows = [["", *(f"{load:g}x" for load in loads)]]
     for curve in made.curves:
         by_load = {point.load: point.mean for point in curve.points}
-        cells = (_three(by_load.get(load)) for load in loads)
+        cells = (_mean(made, by_load.get(load)) for load in loads)
         rows.append([printable(curve.arm), *cells])
     yield from aligned(rows)
 
 
-def _three(value: float | None) -> str:
-    return NOT_KNOWN if value is None else f"{value:.3f}"
+def _mean(made: Verdicts, value: float | None) -> str:
+    return f"{value:.3f}" if value is not None and made.share else number(value)
+
+
+def _interval(found: Paired) -> str:
+    """`+0.310 to +0.394`."""
+    if found.interval is None:
+        return NOT_KNOWN
+    ends = (found.interval.low, found.interval.high)
+    return " to ".join(signed(end, found.margin) for end in ends)
+
+
+# ---------------------------------------------------------------------- middles
+
+
+def _above(made: Verdicts, runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.load in made.design.above]
+
+
+def _middle_of(made: Verdicts, runs: Sequence[Run]) -> str:
+    """What the medians are over."""
+    above = _above(made, runs)
+    loads = ", ".join(f"{load:g}x" for load in sorted({run.load for run in above}))
+    blocks = plural(len({run.block for run in above}), "block")
+    return f"Beside it: the middle run of {blocks} at {loads}"
+
+
+def _middles(made: Verdicts, runs: Sequence[Run]) -> Iterator[str]:
+    yield from middles.table([curve.arm for curve in made.curves], _above(made, runs))
 
 
 # ----------------------------------------------------------------------- claims
@@ -112,14 +152,16 @@ def _claims(made: Verdicts) -> Iterator[str]:
             yield from wrapped("A check failed: no difference is judged.", "    ")
             continue
         for name, found in (("gain", one.gain), ("no harm", one.no_harm)):
-            yield from _claim(name, found, twin=one.twin)
+            yield from _claim(name, found, one)
 
 
-def _claim(name: str, found: Pooled | None, *, twin: bool) -> Iterator[str]:
+def _claim(name: str, found: Pooled | None, of: Compared) -> Iterator[str]:
     if found is None:
         yield from row(f"  {name}", "not asked: no load of its kind was run")
         return
-    answer = "noise" if twin else _answer(name, found)
+    answer = "noise" if of.twin else _answer(name, found)
+    if of.identical:
+        answer = "not even noise"
     loads = ", ".join(f"{load:g}x" for load in found.loads)
     yield from row(
         f"  {name}", f"{answer}: {_measured(found.statistics)}, mean over {loads}"
@@ -128,7 +170,7 @@ def _claim(name: str, found: Pooled | None, *, twin: bool) -> Iterator[str]:
     for said in told(found):
         yield from row("", said)
     needed = found.statistics.blocks_needed
-    if name == "gain" and not (twin or found.rises or found.falls) and needed:
+    if name == "gain" and not (of.twin or found.rises or found.falls) and needed:
         yield from row("", f"{needed} blocks would settle a mean like this one")
     if found.lacking:
         blocks = ", ".join(map(str, found.lacking))
@@ -155,9 +197,10 @@ def _gain_tests(found: Pooled) -> Iterator[str]:
     if own.n < FEWEST_FLIPPED:
         flips = f"not asked below {FEWEST_FLIPPED} blocks"
     yield f"t p {_p(own.t_p)}{holm}; sign-flip p {flips}"
+    sd = signed(own.sd, own.margin).lstrip("+")
     yield (
-        f"MDE {number(own.smallest_effect)} ({factor(own.n):.2f} x SD {own.sd:.3f});"
-        f" margin {own.margin:g}"
+        f"MDE {number(own.smallest_effect)} ({factor(own.n):.2f} x SD {sd});"
+        f" margin {number(own.margin)}"
     )
 
 
@@ -169,8 +212,8 @@ def _harm_tests(found: Pooled) -> Iterator[str]:
         yield f"not asked below {FEWEST_ASKED} blocks"
         return
     ruled = "is ruled out" if found.not_worse else "is not ruled out"
-    bound = signed(own.interval_90.low)
-    yield f"a loss of {own.margin:g} {ruled}: one-sided 95 % bound {bound}"
+    bound = signed(own.interval_90.low, own.margin)
+    yield f"a loss of {number(own.margin)} {ruled}: one-sided 95 % bound {bound}"
 
 
 def _p(value: float | None) -> str:
@@ -189,8 +232,8 @@ def _cells(made: Verdicts) -> Iterator[str]:
             continue
         for cell in one.cells:
             found = cell.statistics
-            interval = NOT_KNOWN if found.interval is None else written(found.interval)
-            mean = NOT_KNOWN if found.mean is None else signed(found.mean)
+            interval = _interval(found)
+            mean = NOT_KNOWN if found.mean is None else signed(found.mean, found.margin)
             rows.append(
                 [printable(one.arm), f"{cell.load:g}x", str(found.n), mean, interval]
             )
@@ -239,8 +282,15 @@ def _design(made: Verdicts) -> Iterator[str]:
     design = made.design
     loads = ", ".join(f"{load:g}x" for load in sorted(design.loads))
     runs = f"{plural(len(design.arms), 'arm')}, {plural(design.runs, 'run')}"
+    yield from row("margin", _margin(made))
     yield from row("plan", f"{loads}; {plural(design.blocks, 'block')}; {runs}")
     yield from _listed(made.plan)
+
+
+def _margin(made: Verdicts) -> str:
+    told = margin_told(made.design.margin, made.metric)
+    kind = "a share" if made.share else "no share"
+    return f"{told}: {words(made.metric)} is {kind}"
 
 
 def _slo(made: Verdicts) -> Iterator[str]:

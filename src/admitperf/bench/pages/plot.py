@@ -83,6 +83,7 @@ def _drawn(axes: Any, made: Verdicts) -> None:  # noqa: ANN401  matplotlib's own
     axes.set_xticks(loads, [f"{load:g}x" for load in loads])
     axes.set_ylim(bottom=0)
     stamp = " (SIMULATED)" if made.simulated else ""
+    stamp += " (EXPLORATORY)" if made.exploratory else ""
     axes.set_title(f"{made.experiment}{stamp}", loc="left", fontsize=11)
 
 

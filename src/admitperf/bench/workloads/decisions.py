@@ -159,7 +159,8 @@ def _call(asked: Sequence[_Asked], place: int) -> Call:
 
 
 def _bound(one: _Asked) -> int:
-    return one.max_output_tokens or one.output_tokens or ANSWER_TOKENS
+    """What its caller set; what an answer came to is no bound, and tells a policy."""
+    return one.max_output_tokens or ANSWER_TOKENS
 
 
 def _recorded(begun: Sequence[Beginning], log: _Log) -> Recorded:

@@ -70,6 +70,16 @@ class Session:
     tenant: str | None = None
     begun_before: bool = False
 
+    def bound(self, call: Call) -> int:
+        """The bound a call sets for its answer.
+
+        The session's; a longer answer gets the next power of two, since a bound that
+        follows the answer would tell a policy what no host can know.
+        """
+        longer = call.output_tokens > self.max_output_tokens
+        power = 1 << (call.output_tokens - 1).bit_length()
+        return power if longer else self.max_output_tokens
+
     def following(self) -> dict[int | None, list[int]]:
         """Places of the calls that follow each answer, and the start (None)."""
         found: dict[int | None, list[int]] = {}
@@ -286,7 +296,7 @@ class UnderWay:
             id=f"{session.name}/{place}",
             at_s=at_s,
             input_tokens=call.input_tokens,
-            max_output_tokens=max(session.max_output_tokens, call.output_tokens),
+            max_output_tokens=session.bound(call),
             output_tokens=call.received_tokens,
             prefix=named(session.name, call.prefix),
             session=session.name,
