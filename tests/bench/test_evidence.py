@@ -59,7 +59,7 @@ def test_what_was_run_follows_from_its_lines(ran):
     ("forge", "said"),
     [
         (lambda run: _edited(run / "summary.json", goodput=0.99), "the goodput of its"),
-        (lambda run: _edited(run / "summary.json", good=7, goodput=7.5), "says 7 good"),
+        (lambda run: _edited(run / "summary.json", good=7, goodput=0.7), "says 7 good"),
         (lambda run: (run / "outcomes.jsonl").unlink(), "are gone"),
         (lambda run: _halved(run / "outcomes.jsonl"), "its lines"),
         (lambda run: _halved(run / "decisions.jsonl"), "decisions on"),
@@ -77,14 +77,15 @@ def test_an_edited_run_voids_its_arm(forged, forge, said):
     assert "queue_depth: void" in shown.output
 
 
-def test_refusing_where_nobody_scores_is_no_merit(ran):
+@pytest.mark.parametrize(("attempts", "answer"), [(100, "no"), (1, "ok")])
+def test_refusing_where_nobody_scores_is_no_merit(ran, attempts, answer):
     """What was refused outside the window leaves an empty queue inside."""
     made = read_experiment(ran)
-    refused = {"attempts": 100, "refusals": 90}
+    refused = {"attempts": attempts, "refusals": attempts}
     cleared = replace(made, runs=tuple(map(partial(_with, outside=refused), made.runs)))
     (row,) = inside(cleared)
-    assert (row.arm, row.answer) == ("queue_depth", "no")
-    assert "90.0 % outside" in row.said
+    assert (row.arm, row.answer) == ("queue_depth", answer)
+    assert "100.0 % outside" in row.said
 
 
 def _with(run, **changed):

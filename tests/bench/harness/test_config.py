@@ -56,6 +56,26 @@ def test_every_fault_is_told_at_once_with_its_path():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
+        ({"loads": [1.2, 1.2000001]}, "two of 1.2, 1.2 cannot be told apart"),
+        ({"metric": "nosuch"}, "metric: 'nosuch' is none of goodput, "),
+        (
+            {"target": {"url": "http://h:1", "engine": {"max_num_seqs": 4}}},
+            "engine and profile are of a simulated one",
+        ),
+        ({"client": {"name": ["a"]}}, "names none of none, "),
+        ({"client": {"name": "patient", "first_wait_s": 10**400}}, "client"),
+        (
+            {"arms": [{"policy": "queue_depth", "name": "experiment.json"}]},
+            "is no name for a folder of runs",
+        ),
+        (
+            {"arms": [{"policy": "queue_depth", "name": "a\x1bb"}]},
+            "arms[0].name",
+        ),
+        (
+            {"arms": [{"policy": "queue_depth", "name": "a" * 300}]},
+            "is no name for a folder of runs",
+        ),
         ({"target": {}}, "target.profile is missing"),
         ({"target": {"kind": "http"}}, "target.url is missing"),
         ({"client": "nobody"}, "client 'nobody' names none of none, patient"),

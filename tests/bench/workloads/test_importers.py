@@ -12,6 +12,7 @@ from admitperf.bench.workloads import (
     mooncake,
     servegen,
     timed,
+    weka,
 )
 from admitperf.bench.workloads.measuring import (
     dispersion,
@@ -303,7 +304,7 @@ def test_tries_are_one_request_and_sessions_keep_their_pauses(file):
         (azure.read, [], "line 1: is not TIMESTAMP"),
         (azure.read, [AZURE], "holds no request"),
         (azure.read, [AZURE, "2023-11-16 18:17:03,1"], "line 2: is no time and two"),
-        (azure.read, [AZURE, "yesterday,1,2"], "line 2: is no time and two"),
+        (azure.read, [AZURE, "yesterday,1,2"], "line 2: TIMESTAMP = 'yesterday' is"),
         (mooncake.read, [{"timestamp": 0}], "line 1: the field 'input_length' is miss"),
         (mooncake.read, [asked("0", [1])], "line 1: timestamp = '0' is no number"),
         (mooncake.read, [asked(0, ["x"])], "line 1: hash_ids are no whole numbers"),
@@ -317,7 +318,7 @@ def test_tries_are_one_request_and_sessions_keep_their_pauses(file):
          "line 1: blocks are no pairs"),
         (miniswe.read, [], "holds no call"),
         (servegen.read, [{"client": 1}], "line 1: the field 'windows' is missing"),
-        (servegen.read, [{"client": 1, "windows": [[1, 2]]}], "line 1: is no client"),
+        (servegen.read, [{"client": 1, "windows": [[1, 2]]}], "line 1: window 1 is"),
         (servegen.read, [{"client": 1, "windows": []}], "line 1: a client without a"),
         (servegen.read, [{"client": 1, "windows": [[0, 1, 1, "G"]]}], "no client te"),
         (servegen.read, [], "holds no client"),
@@ -332,3 +333,164 @@ def test_a_file_that_is_none_is_one_line_with_its_name(file, read, lines, words)
         read(file(*lines))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+HUGE = int("9" * 400)
+CALL = {"session": "a", "t": 0, "in": 9, "out": 1, "blocks": [[0, 1]]}
+EVENT = {"t": 0, "in": 9, "out": 1, "think": 0, "api": 0, "blocks": [[0, 1]]}
+CLIENT = {"client": 1, "windows": [[0, 1, 1, "G"]], "input_tokens_q": LENGTHS,
+          "output_tokens_q": LENGTHS}  # fmt: skip
+DECISION = decision(1, 0.0, input_tokens=9)
+ANSWER = outcome(1, 1.0, output_tokens=3)
+
+
+def sessions_of(*events):
+    """A session of the WEKA trace."""
+    return {"session": "s", "events": list(events)}
+
+
+def logged(line, **facts):
+    """A decision with other facts."""
+    return {**line, "facts": {**line["facts"], **facts}}
+
+
+def places(bad):
+    """Every number of requests with something else in its place, and its name."""
+    for field in ("timestamp", "input_length", "output_length"):
+        for read in (mooncake.read, timed.read):
+            yield read, [{**asked(0, [1]), field: bad}], field
+    for place, field in enumerate(("start", "rate", "cv")):
+        window = [0, 1, 1, "G"]
+        window[place] = bad
+        yield servegen.read, [{**CLIENT, "windows": [window]}], field
+    for field in ("input_tokens_q", "output_tokens_q"):
+        yield servegen.read, [{**CLIENT, field: [bad, *LENGTHS[1:]]}], field
+
+
+def places_in_sessions(bad):
+    """The same where calls belong together."""
+    for field in ("t", "in", "out", "tool_ms_after"):
+        yield miniswe.read, [{**CALL, field: bad}], field
+    yield miniswe.read, [{**CALL, "blocks": [[0, bad]]}], "blocks"
+    for field in ("t", "in", "out", "think", "api"):
+        one = {**EVENT, field: bad}
+        yield weka.read, [sessions_of(one, {**EVENT, "think": None}, EVENT)], field
+    yield weka.read, [sessions_of({**EVENT, "blocks": [[0, bad]]})], "blocks"
+    beside = {"t": bad, "subagent": "x", "calls": [EVENT]}
+    yield weka.read, [sessions_of(EVENT, beside)], "t"
+    for field in ("t_us", "seq"):
+        yield decisions.read, [{**DECISION, field: bad}], field
+    for field in ("input_tokens", "late_ms", "max_output_tokens"):
+        yield decisions.read, [logged(DECISION, **{field: bad})], field
+    for field in ("t_us", "of", "output_tokens"):
+        line = {**ANSWER, field: bad}
+        yield decisions.read, [DECISION, line], field
+
+
+@pytest.mark.parametrize(
+    ("bad", "read", "lines", "field"),
+    [
+        pytest.param(bad, *rest, id=f"{name}-{rest[0].__module__[26:]}-{rest[2]}")
+        for name, bad in (
+            ("400-digits", HUGE), ("infinite", float("inf")), ("nan", float("nan")),
+            ("1e308", 1e308), ("negative", -1), ("list", [1]), ("true", True),
+            ("over", 2**53 + 2),
+        )
+        for rest in (*places(bad), *places_in_sessions(bad))
+    ],
+)  # fmt: skip
+def test_every_number_is_bounded_and_named_when_it_is_none(
+    file, bad, read, lines, field
+):
+    """With file and line, in one line that is short whatever stands there."""
+    path = file(*lines)
+    with pytest.raises(TraceError) as caught:
+        read(path)
+    where, _, what = str(caught.value).partition(": ")
+    assert where == f"{path}, line {len(lines)}"
+    assert field in what
+    assert "\n" not in what
+    assert len(what) < 120
+
+
+@pytest.mark.parametrize("column", [1, 2])
+@pytest.mark.parametrize("bad", ["9" * 400, "9" * 5000, "-1", "inf", "1e3", ""])
+def test_a_count_of_azures_is_bounded_too(file, column, bad):
+    """Its field is the one of the header."""
+    row = ["2023-11-16 18:17:03", "1", "2"]
+    row[column] = bad
+    with pytest.raises(TraceError, match=r"trace\.txt, line 2: ") as caught:
+        azure.read(file(AZURE, ",".join(row)))
+    assert azure.HEADER[column] in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_time_of_azures_has_digits_for_its_fraction(file):
+    """Or it would be infinite."""
+    with pytest.raises(TraceError, match=r"line 2: TIMESTAMP = .* is no time"):
+        azure.read(file(AZURE, "2023-11-16 18:17:03.1e99999,1,2"))
+
+
+def test_an_integer_that_python_does_not_read_is_named_by_its_field(file):
+    """It has more digits than `int` takes."""
+    text = json.dumps(asked(1, [1])).replace("9", "9" * 5000)
+    with pytest.raises(TraceError, match="line 1: output_length = inf is over"):
+        timed.read(file(text))
+
+
+@pytest.mark.parametrize(
+    ("read", "lines", "field"),
+    [
+        (decisions.read, [logged(DECISION, session=["s"])], "session"),
+        (decisions.read, [logged(DECISION, tenant={})], "tenant"),
+        (decisions.read, [logged(DECISION, logical_id=["s"])], "logical_id"),
+        (decisions.read, [{**DECISION, "run": []}], "run"),
+        (decisions.read, [{**DECISION, "facts": 5}], "facts"),
+        (decisions.read, [DECISION, {**ANSWER, "ok": "no"}], "ok"),
+        (miniswe.read, [{**CALL, "session": ["s"]}], "session"),
+        (weka.read, [{**sessions_of(EVENT), "session": ["s"]}], "session"),
+        (servegen.read, [{**CLIENT, "client": ["s"]}], "client"),
+        (servegen.read, [{**CLIENT, "windows": 5}], "windows"),
+        (servegen.read, [{**CLIENT, "windows": [[0, 1, 1, ["G"]]]}], "family"),
+        (timed.read, [{**asked(0, [1]), "hash_ids": [[1]]}], "hash_ids"),
+    ],
+)
+def test_a_name_that_is_none_is_named(file, read, lines, field):
+    """A list cannot be looked up, and an object is nobody's name."""
+    path = file(*lines)
+    with pytest.raises(TraceError) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}, line {len(lines)}: ")
+    assert field in str(caught.value).partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("windows", "words"),
+    [
+        ([[0, 1, 1, "G"], [2**53, 1, 1, "G"]], "windows lie"),
+        ([[0, 0, 1, "G"]], "no client asks anything"),
+    ],
+)
+def test_clients_who_never_ask_are_none(file, windows, words):
+    """Nor those whose windows no memory holds."""
+    with pytest.raises(TraceError, match=words):
+        servegen.read(file({**CLIENT, "windows": windows}))
+
+
+@pytest.mark.parametrize("bound", [None, 700])
+def test_the_bound_of_a_logged_call_does_not_tell_its_answer(file, bound):
+    """Beyond it, or where the log has none, many answers have one bound."""
+    facts = {} if bound is None else {"max_output_tokens": bound}
+    answers = range(260, 2_000, 13)
+    found = decisions.read(
+        file(
+            *(decision(n, n, input_tokens=9, session=f"s{n % 7}", **facts)
+              for n in answers),
+            *(outcome(n, n + 1, output_tokens=n) for n in answers),
+        )
+    )  # fmt: skip
+    told = [(one.bound(c), c.output_tokens) for one in found.pool for c in one.calls]
+    assert len(told) == len(answers)
+    assert all(bound >= answer for bound, answer in told)
+    assert len({bound for bound, _ in told}) <= 3
+    assert sum(bound == answer for bound, answer in told) <= 1

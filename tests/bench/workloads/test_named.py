@@ -261,3 +261,72 @@ def test_a_trace_takes_its_own_parameters(tmp_path):
         workload(str(path), speed=2)
     with pytest.raises(WorkloadError, match="no form 'x': there are weka"):
         workload(str(path), form="x")
+
+
+def lines_of(path, stamps, *, blocks=1, prompt=64):
+    """A trace of requests at these instants."""
+    path.write_text(
+        "\n".join(
+            f'{{"timestamp": {at}, "input_length": {prompt}, "output_length": 3,'
+            f' "hash_ids": {list(range(blocks))}}}'
+            for at in stamps
+        ),
+        encoding="utf-8",
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("stamps", "sizes", "name", "doubt"),
+    [
+        (("0", "27.48"), {}, "timed_trace", False),
+        (("0", *["1"] * 998, "27.48"), {}, "timed_trace", False),
+        (("0.0", "27"), {}, "timed_trace", False),
+        (("0", "27"), {"prompt": 64, "blocks": 4}, "timed_trace", False),
+        (("0", "3000"), {"prompt": 1_000, "blocks": 2}, "mooncake", False),
+        (("0", "3000"), {"prompt": 64, "blocks": 1}, "mooncake", True),
+        (("0", "3000"), {"prompt": 64, "blocks": 0}, "mooncake", True),
+        (("0", "3000"), {"prompt": 900, "blocks": 9}, "mooncake", True),
+    ],
+)
+def test_seconds_are_not_taken_for_milliseconds(tmp_path, stamps, sizes, name, doubt):
+    """Whatever the first line looks like; where nothing tells, that is said."""
+    path = lines_of(tmp_path / "trace.jsonl", stamps, **sizes)
+    found = workload(path)
+    assert found.name == name
+    assert ("form=timed_trace" in found.words()) is doubt
+    assert ("form_assumed" in found.notes()) is doubt
+    for form in ("mooncake", "timed_trace"):
+        forced = workload(path, form=form)
+        assert forced.name == form
+        assert "form_assumed" not in forced.notes()
+
+
+def test_a_trace_that_lasts_no_time_is_refused(tmp_path):
+    """Its rate would be infinite, or nearly."""
+    path = lines_of(tmp_path / "trace.jsonl", ("0.0", "1e-320"))
+    with pytest.raises(WorkloadError, match="at one instant"):
+        workload(path)
+
+
+def told(sessions):
+    """The bound of each call, and how long its answer is."""
+    return [(one.bound(c), c.output_tokens) for one in sessions for c in one.calls]
+
+
+@pytest.mark.parametrize("longest_tokens", [None, 2_000])
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_bound_does_not_tell_an_answer(made, name, longest_tokens):
+    """What no host can know reaches no policy, in a small engine either."""
+    pairs = told(made(name).fitting(longest_tokens).pool())
+    assert all(bound >= answer for bound, answer in pairs)
+    assert len({bound for bound, _ in pairs}) < len({answer for _, answer in pairs})
+    assert sum(bound == answer for bound, answer in pairs) < 0.1 * len(pairs)
+
+
+@pytest.mark.parametrize("file", sorted(RECORDED.values()))
+def test_a_bound_does_not_tell_a_recorded_answer(shared, file):
+    """Nor does one that an importer chose."""
+    pairs = told(workload(str(shared / "traces" / file)).pool())
+    assert len({bound for bound, _ in pairs}) < 8
+    assert sum(bound == answer for bound, answer in pairs) < 0.1 * len(pairs)

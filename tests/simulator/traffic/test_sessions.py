@@ -186,3 +186,19 @@ def test_capacity_for_agents_is_that_of_their_calls():
     found = of_sessions(slow, [one], 1)
     assert found.requests_per_s == pytest.approx(1.0, rel=0.01)
     assert found.sessions_per_s == pytest.approx(0.25, rel=0.01)
+
+
+def test_a_bound_does_not_tell_an_answer_that_is_beyond_it():
+    """Many answers have one bound, in what a policy is asked as well."""
+    one = session(*[0.0] * 900)
+    calls = [replace(c, output_tokens=n) for n, c in enumerate(one.calls, 1)]
+    one = UnderWay(replace(one, calls=tuple(calls)))
+    asked = [one.arrival(place, 0.0) for place in range(900)]
+    assert {arrival.max_output_tokens for arrival in asked} == {
+        100,
+        128,
+        256,
+        512,
+        1024,
+    }
+    assert all(one.output_tokens <= one.max_output_tokens for one in asked)

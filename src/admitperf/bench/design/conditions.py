@@ -6,8 +6,16 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from admitperf.bench.design.guard import EVERY, Ask, Row, others
-from admitperf.bench.design.results import Experiment, Run, finite, number_at
+from admitperf.bench.design.guard import EVERY, Ask, Row, lacking, others
+from admitperf.bench.design.results import (
+    OF_CAPACITY,
+    Experiment,
+    Run,
+    finite,
+    number_at,
+    unreadable,
+    whole,
+)
 from admitperf.bench.design.steady import MOST_DRIFT, drift
 from admitperf.reports.comparison.conditions import FEWEST_KNOWN, MOST_LATE_MS
 from admitperf.reports.pages.checks import NO, NOT_ASKED, OK, checks
@@ -34,6 +42,7 @@ _INSTRUMENT = (
 
 
 def _on_time(of: Experiment) -> Iterator[Row]:
+    yield from lacking(of, "simulated")
     for run in of.runs:
         p99 = number_at(run.summary, "late_ms", "p99")
         late = number_at(run.summary, "late_ms", "max") if p99 is None else p99
@@ -55,6 +64,7 @@ def _on_time(of: Experiment) -> Iterator[Row]:
 
 def _as_stated(of: Experiment) -> Iterator[Row]:
     """The mean over the blocks of a load, which differ as traces do."""
+    yield from lacking(of, "load_reached")
     own: dict[tuple[str, float], list[Run]] = defaultdict(list)
     for run in of.runs:
         if finite(run.manifest.get("load_reached")) is not None:
@@ -79,8 +89,8 @@ def _error(load: float, runs: Sequence[Run]) -> float:
     reached = [number_at(run.manifest, "load_reached") or 0.0 for run in runs]
     spread = stdev(reached) / sqrt(len(reached)) if len(reached) > 1 else 0.0
     begun = sum(
-        (number_at(run.manifest, "rate_per_s") or 0.0)
-        * (number_at(run.manifest, "lasts_s") or 0.0)
+        (finite(run.manifest.get("rate_per_s"), 0) or 0.0)
+        * (finite(run.manifest.get("lasts_s"), 0) or 0.0)
         for run in runs
     )
     return max(spread, load / sqrt(begun) if begun else 0.0)
@@ -88,6 +98,10 @@ def _error(load: float, runs: Sequence[Run]) -> float:
 
 def _same_capacity(of: Experiment) -> Iterator[Row]:
     stated = of.stated.get("capacity")
+    wrong = [*unreadable(stated, OF_CAPACITY)]
+    if wrong:
+        yield Row(EVERY, NO, f"Of the capacity {wrong[0]}.")
+        return
     low, high = number_at(stated, "low"), number_at(stated, "high")
     after = number_at(stated, "after", "per_s")
     if low is None or high is None or after is None:
@@ -157,10 +171,7 @@ def _instrument(of: Experiment) -> Iterator[Row]:
 
 def _short(run: Run) -> list[str]:
     """Answers that came shorter than the plan says: then the load stayed below it."""
-    told = run.summary.get("short")
-    if not isinstance(told, Mapping):
-        return []
-    n, of = told.get("n", 0), told.get("of", 0)
+    n, of = (round(number_at(run.summary, "short", name) or 0) for name in ("n", "of"))
     if n <= MOST_SHORT * of:
         return []
     return [f"{share(n, of)} answers were shorter than planned: the load stayed below."]
@@ -170,6 +181,7 @@ def _short(run: Run) -> list[str]:
 
 
 def _restarts(of: Experiment) -> Iterator[Row]:
+    yield from lacking(of, "simulated")
     for run in of.runs:
         n = finite(run.manifest.get("restarts"))
         if n is None:
@@ -190,7 +202,7 @@ def _no_drift(of: Experiment) -> Iterator[Row]:
     probes = {
         order: probe
         for run in of.runs
-        if type(order := run.manifest.get("order")) is int
+        if (order := whole(run.manifest.get("order"))) is not None
         and (probe := finite(run.manifest.get("probe_ms"))) is not None
     }
     if not probes and of.simulated:
@@ -215,6 +227,7 @@ def _no_drift(of: Experiment) -> Iterator[Row]:
 
 
 def _one_window(of: Experiment) -> Iterator[Row]:
+    yield from lacking(of, "warmup_s", "scored_s")
     cuts = {_canonical(run.manifest.get("warmup_s")) for run in of.runs}
     if len(cuts) > 1:
         told = printable(", ".join(sorted(cuts)))
@@ -236,12 +249,13 @@ def _one_window(of: Experiment) -> Iterator[Row]:
 
 
 def _one_client(of: Experiment) -> Iterator[Row]:
+    yield from lacking(of, "client")
     found = _values(of, "client")
     if len(found) > 1:
         yield Row(EVERY, NO, f"The clients differ: {_told(found)}.")
     elif found:
-        (run, *_) = of.runs
-        client = run.manifest["client"]
+        said = (run.manifest.get("client") for run in of.runs)
+        client = next(one for one in said if one is not None)
         name = client.get("name") if isinstance(client, dict) else client
         yield Row(EVERY, OK, f"{printable(str(name))} in every run.")
 
@@ -267,6 +281,7 @@ def _few_errors(of: Experiment) -> Iterator[Row]:
 
 
 def _one_slo(of: Experiment) -> Iterator[Row]:
+    yield from lacking(of, "slo")
     found = _values(of, "slo")
     if len(found) > 1:
         yield Row(EVERY, NO, f"The SLOs differ: {_told(found)}.")

@@ -22,6 +22,11 @@ more. Plain choices: sessions under way at the start, and those of the end, meet
 load than those that are scored."""
 
 
+OUTSIDE_LEAST = 0.05
+"""Attempts outside, as a share of those inside, below which nothing follows from them:
+so few clear no way. Plain choice."""
+
+
 def follows(of: Experiment) -> Iterator[Row]:
     """Each summary against the lines beside it, as the report counts them."""
     for run in of.runs:
@@ -84,7 +89,8 @@ def _inside(arm: str, runs: Sequence[Run]) -> Row:
         f" {percent(*without)} outside"
     )
     share_in, share_out = (n / of if of else 0.0 for n, of in (within, without))
-    if share_out > OUTSIDE_TIMES * share_in + OUTSIDE_MORE:
+    enough = without[1] >= OUTSIDE_LEAST * within[1]
+    if enough and share_out > OUTSIDE_TIMES * share_in + OUTSIDE_MORE:
         why = "what it refuses where nobody scores clears its way"
         return Row(arm, NO, f"{told}: {why}.")
     return Row(arm, OK, f"{told}.")

@@ -1,12 +1,12 @@
 """One check of a benchmark, its answers, and the arms they are about."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from admitperf.bench.design.claims import Cell
 from admitperf.bench.design.results import Experiment, Run
-from admitperf.reports.pages.checks import Answer
+from admitperf.reports.pages.checks import NO, Answer
 
 EVERY = ""
 """Stands for the arm in a row that is about all of them."""
@@ -41,6 +41,16 @@ class Row(NamedTuple):
 
 Ask = Callable[[Experiment], Iterable[Row]]
 """One check: what it found, arm by arm or run by run."""
+
+
+def lacking(of: Experiment, *keys: str) -> Iterator[Row]:
+    """Runs of ours, whole by their own word, without a key that each of ours has."""
+    for run in of.runs:
+        if run.manifest.get("complete") is True and "config" in run.manifest:
+            for key in keys:
+                if run.manifest.get(key) is None:
+                    said = f"{run.name}: its manifest lacks {key}."
+                    yield Row(run.arm, NO, said)
 
 
 def others(of: Experiment) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from admitperf.bench.design.guard import (
     Guard,
     Row,
     identical,
+    lacking,
     others,
     twins,
 )
@@ -104,6 +105,7 @@ def _whole(of: Experiment) -> Iterator[Row]:
 
 
 def _one_plan(of: Experiment) -> Iterator[Row]:
+    yield from lacking(of, "plan")
     plans = {(run.load, run.block): run for run in of.of(of.design.baseline)}
     for run in of.runs:
         base = plans.get((run.load, run.block))

@@ -5,7 +5,9 @@
 
 Folders whose name begins with a dot are unfinished runs and are not read. These keys
 are read, and no others; a key that is absent is a fact that is not known, and what
-needs it cannot be asked.
+needs it cannot be asked. A number is one that a float holds exactly, to 2**53 either
+side of 0. A run that says a number which is none, a count below 0 or a share outside
+0 to 1 is not used, and a sentence says so.
 
 experiment.json:
 
@@ -63,11 +65,11 @@ are the same policy with the same parameters, the log's `run` name must tell the
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from admitperf.bench.design.design import Design
+from admitperf.bench.design.measures import METRICS
 from admitperf.core.errors import AdmitPerfError, LogError
 from admitperf.reports.report import RunReport, report
 from admitperf.reports.wording import plural, printable
@@ -76,6 +78,15 @@ EXPERIMENT, MANIFEST, SUMMARY = "experiment.json", "manifest.json", "summary.jso
 GOODPUT = "goodput"
 PLANNED_FIRST = "planned_first"
 FINDINGS = ("LIVE", "INERT", "UNKNOWN", "BASELINE", "SHADOW")
+
+LARGEST = 2.0**53
+"""The most a number of a file may be, either way: a float holds each whole number up to
+it, and sums and squares of some stay finite."""
+
+MOST_BLOCKS = 1000
+"""As many as a benchmark's config may ask for."""
+
+_DEEPEST = 64  # plain choice: what runs write is nested 6 deep
 
 
 class ResultsError(AdmitPerfError, ValueError):
@@ -189,15 +200,23 @@ def value(run: Run, metric: str = GOODPUT) -> float | None:
     return finite(found)
 
 
-def finite(given: object) -> float | None:
-    """A finite number; None when it is anything else."""
+def finite(
+    given: object, least: float = -LARGEST, most: float = LARGEST
+) -> float | None:
+    """A number of a file; None when it is none, or not from `least` to `most`."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
-    return float(given) if isfinite(given) else None
+    return float(given) if least <= given <= most else None
+
+
+def whole(given: object, least: float = 0, most: float = LARGEST) -> int | None:
+    """A whole number of a file; None when it is none, or not from `least` to `most`."""
+    found = finite(given, least, most)
+    return None if found is None or not isinstance(given, int) else given
 
 
 def number_at(given: object, *names: str) -> float | None:
-    """A finite number inside nested objects; None when there is none."""
+    """A number inside nested objects; None when there is none."""
     for name in names:
         given = _mapping(given).get(name)
     return finite(given)
@@ -261,10 +280,18 @@ def _object(path: Path, problems: list[str]) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         problems.append(f"{where}: not JSON.")
     else:
-        if isinstance(found, dict):
+        if isinstance(found, dict) and _is_shallow(found, _DEEPEST):
             return found
-        problems.append(f"{where}: no JSON object.")
+        what = "nested too deep" if isinstance(found, dict) else "no JSON object"
+        problems.append(f"{where}: {what}.")
     return {}
+
+
+def _is_shallow(given: object, depth: int) -> bool:
+    if not isinstance(given, dict | list):
+        return True
+    inside = given.values() if isinstance(given, dict) else given
+    return depth > 0 and all(_is_shallow(one, depth - 1) for one in inside)
 
 
 def _runs(folder: Path, problems: list[str]) -> Iterator[Run]:
@@ -289,26 +316,78 @@ def _run(folder: Path, problems: list[str]) -> Run | None:
     manifest = _object(folder / MANIFEST, problems)
     if len(problems) > before:
         return None
-    load, block = finite(manifest.get("load")), manifest.get("block")
-    if load is None or type(block) is not int or not manifest.get("arm"):
+    load = finite(manifest.get("load"), 0)
+    block = whole(manifest.get("block"), 1, MOST_BLOCKS)
+    if not load or block is None or not manifest.get("arm"):
         problems.append(f"{where}: its manifest does not say arm, load and block.")
         return None
     if manifest.get("complete") is False:
         problems.append(f"{where}: the run was ended early and is left out.")
         return None
     summary = _object(folder / SUMMARY, problems)
+    wrong = [*unreadable(manifest, _OF_MANIFEST), *unreadable(summary, _OF_SUMMARY)]
+    problems.extend(f"{where}: {why}: the run is not used." for why in wrong[:1])
     if len(problems) > before:
         return None
-    position = manifest.get("position")
     return Run(
         arm=printable(str(manifest["arm"])),
         load=load,
         block=block,
-        position=position if type(position) is int else None,
+        position=whole(manifest.get("position")),
         folder=folder,
         manifest=manifest,
         summary=summary,
     )
+
+
+# ----------------------------------------------------------------------- numbers
+
+
+Range = tuple[float, float]
+_ANY, _FROM_0, _SHARE = (-LARGEST, LARGEST), (0.0, LARGEST), (0.0, 1.0)
+_WORDS = {_ANY: "that a float holds", _FROM_0: "from 0", _SHARE: "from 0 to 1"}
+
+
+_NO_OBJECT = ""  # stands where a number is asked of what holds none
+
+
+def _paths(words: str, own: Range) -> dict[tuple[str, ...], Range]:
+    return {tuple(word.split(".")): own for word in words.split()}
+
+
+_OF_MANIFEST: Mapping[tuple[str, ...], Range] = {
+    **_paths("load_reached rate_per_s lasts_s warmup_s probe_ms restarts", _FROM_0),
+    **_paths("trend.p", _SHARE),
+}
+_OF_SUMMARY: Mapping[tuple[str, ...], Range] = {
+    **{
+        (*where, name): _SHARE if measure.share else _ANY
+        for where in ((), ("extra",))
+        for name, measure in METRICS.items()
+    },
+    **_paths("half.goodput", _SHARE),
+    **_paths("offered attempts refusals good errors.n errors.of short.n", _FROM_0),
+    **_paths("short.of outside.attempts outside.refusals", _FROM_0),
+    **_paths("ended.answered ended.refused ended.failed ended.cancelled", _FROM_0),
+    **_paths("late_ms.p50 late_ms.p99 late_ms.max", _ANY),
+    **_paths("ttft_served_ms.p50 ttft_served_ms.p95", _FROM_0),
+}
+OF_CAPACITY: Mapping[tuple[str, ...], Range] = _paths(
+    "per_s low high after.per_s after.low after.high", _FROM_0
+)
+
+
+def unreadable(
+    given: object, expected: Mapping[tuple[str, ...], Range]
+) -> Iterator[str]:
+    """What is said and is no number in its range, in words; null is not said."""
+    for names, (least, most) in expected.items():
+        found = given
+        for name in names:
+            if found is not None:
+                found = found.get(name) if isinstance(found, dict) else _NO_OBJECT
+        if found is not None and finite(found, least, most) is None:
+            yield f"{'.'.join(names)} is no number {_WORDS[least, most]}"
 
 
 def _with_logs(folder: Path, runs: Sequence[Run], problems: list[str]) -> Iterator[Run]:
@@ -359,7 +438,7 @@ def _with_findings(
         yield replace(
             run,
             finding=word,
-            refused=refused if type(refused) is int else None,
+            refused=whole(refused),
             says=tuple(map(str, says)) if isinstance(says, list) else (),
         )
     if taken:
@@ -381,11 +460,11 @@ def _design(
     try:
         return Design(
             arms=tuple(map(str, said.get("arms", shown.arms))),
-            loads=tuple(float(one) for one in said.get("loads", shown.loads)),
-            blocks=int(said.get("blocks", shown.blocks)),
+            loads=tuple(map(_above_0, said.get("loads", shown.loads))),
+            blocks=_count(said.get("blocks", shown.blocks), 1, MOST_BLOCKS),
             baseline=str(said.get("baseline", shown.baseline)),
-            margin=float(said.get("margin", shown.margin)),
-            seed=int(said.get("seed", shown.seed)),
+            margin=_above_0(said.get("margin", shown.margin), 1),
+            seed=_count(said.get("seed", shown.seed)),
             aa=bool(said.get("aa", shown.aa)),
         )
     except (TypeError, ValueError):
@@ -399,13 +478,27 @@ def _first(given: object) -> Design | None:
     try:
         return Design(
             arms=tuple(map(str, said["arms"])),
-            loads=tuple(float(one) for one in said["loads"]),
-            blocks=int(said["blocks"]),
+            loads=tuple(map(_above_0, said["loads"])),
+            blocks=_count(said["blocks"], 1, MOST_BLOCKS),
             baseline=str(said["baseline"]),
-            margin=float(said["margin"]),
+            margin=_above_0(said["margin"], 1),
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _above_0(given: object, most: float = LARGEST) -> float:
+    found = finite(given, 0, most)
+    if not found:
+        raise ValueError
+    return found
+
+
+def _count(given: object, least: float = -LARGEST, most: float = LARGEST) -> int:
+    found = whole(given, least, most)
+    if found is None:
+        raise ValueError
+    return found
 
 
 def _planned(design: Design, runs: Sequence[Run], problems: list[str]) -> Sequence[Run]:

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from admitperf.bench.callers.client import CLIENTS, Client, client
+from admitperf.bench.callers.metrics import installed
 from admitperf.bench.design.design import BLOCKS, LOADS
+from admitperf.bench.design.measures import METRICS
+from admitperf.bench.design.results import EXPERIMENT
 from admitperf.bench.harness.target import Arm
 from admitperf.core.digest import blake2b
 from admitperf.core.errors import ConfigError, MissingExtra
@@ -39,6 +42,7 @@ _BASIS = (
     "warmup_s",
 )
 _MOST_ARMS = 50
+_LONGEST_NAME = 100  # of a folder, with room for what stands behind it
 _MOST_RUNS = 100_000
 _MOST_RATE = 1e6
 _MOST_S = 31 * 86_400.0
@@ -327,7 +331,8 @@ def _workload(told: "_Reader") -> WorkloadConfig:
 def _client(top: "_Reader") -> Client:
     told = top.told.get("client", "none")
     given = {"name": told} if isinstance(told, str) else told
-    if not isinstance(given, Mapping) or given.get("name") not in CLIENTS:
+    name = given.get("name") if isinstance(given, Mapping) else None
+    if not isinstance(given, Mapping) or str(name) not in CLIENTS:
         top.fault("client", f"{told!r:.60} names none of {', '.join(CLIENTS)}")
         return CLIENTS["none"]
     changed = {name: value for name, value in given.items() if name != "name"}
@@ -335,9 +340,13 @@ def _client(top: "_Reader") -> Client:
     wrong = [name for name in changed if name not in known]
     for name in wrong:
         top.fault(f"client.{name}", "is unknown")
+    for name, value in changed.items():
+        if isinstance(value, int) and abs(value) > _MOST_RATE:
+            top.fault(f"client.{name}", f"is over {_MOST_RATE:g}")
+            wrong.append(name)
     try:
         return client(str(given["name"]), **({} if wrong else changed))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         top.fault("client", str(error))
         return CLIENTS["none"]
 
@@ -368,6 +377,8 @@ def _arm(told: "_Reader") -> Iterator[Arm]:
     name = told.text("name") or policy
     for fault in Settings(run=name).faults():
         told.fault("name", fault.removeprefix("run = "))
+    if name == EXPERIMENT or len(name) > _LONGEST_NAME or not name.isprintable():
+        told.fault("name", f"{name!r:.60} is no name for a folder of runs")
     yield Arm(
         name=name,
         policy=policy,
@@ -398,6 +409,15 @@ def _faults(made: Config) -> Iterator[str]:
     runs = max(len(made.loads), len(made.rates_per_s)) * made.blocks * len(made.arms)
     if runs > _MOST_RUNS:
         yield f"{runs:,} runs are planned and {_MOST_RUNS:,} is the most"
+    for name in ("loads", "rates_per_s"):
+        shown = [f"{one:g}" for one in getattr(made, name)]
+        if len(set(shown)) < len(shown):
+            yield f"{name}: two of {', '.join(shown)} cannot be told apart"
+    if made.metric not in METRICS and made.metric not in installed():
+        known = ", ".join([*METRICS, *installed()])
+        yield f"metric: {made.metric!r} is none of {known}"
+    if made.target.kind == "http" and (made.target.engine or made.target.profile):
+        yield "target: engine and profile are of a simulated one, not of a server"
     if len(made.arms) == 1 and not made.aa:
         yield "arms: there is only the baseline: name a policy, or set aa"
     if made.target.kind == "sim":

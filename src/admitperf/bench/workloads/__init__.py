@@ -4,7 +4,7 @@
     begun = offered.begun(rate_per_s=0.5, lasts_s=600.0, seed=1)
 
 Ours are found the same way as anyone's. A name that nothing offers is a file of a
-recorded trace, whose form is told from its first line.
+recorded trace, whose form is told from its lines.
 """
 
 import inspect

@@ -6,12 +6,12 @@
 No request belongs to a session, and nothing says what prompts have in common.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 
-from admitperf.bench.workloads.reading import lines
+from admitperf.bench.workloads.reading import lines, number_of, whole
 from admitperf.bench.workloads.workload import Recorded, TraceError
 from admitperf.reports.wording import number, plural
 from admitperf.simulator.traffic.sessions import Beginning, Call, Session
@@ -59,19 +59,31 @@ def _header(path: str | Path, line: str) -> None:
 
 def _asked(where: str, line: str) -> tuple[float, int, int]:
     """When, prompt and answer."""
-    try:
-        at, prompt, answer = line.strip().split(",")
-        return _seconds(at), max(1, int(prompt)), max(1, int(answer))
-    except ValueError:
-        told = "is no time and two whole numbers, parted by commas"
-        raise TraceError(f"{where}: {told}") from None
+    told = dict(zip(HEADER, line.strip().split(","), strict=False))
+    if line.count(",") != len(HEADER) - 1:
+        what = "is no time and two whole numbers, parted by commas"
+        raise TraceError(f"{where}: {what}")
+    at, prompt, answer = HEADER
+    tokens = [max(1, _tokens(told, field, where)) for field in (prompt, answer)]
+    return _seconds(told, at, where), tokens[0], tokens[1]
 
 
-def _seconds(text: str) -> float:
+def _tokens(told: Mapping[str, str], field: str, where: str) -> int:
+    digits = told[field].strip()
+    if not digits.isdecimal():
+        raise TraceError(f"{where}: {field} = {digits!r:.40} is no whole number")
+    return whole({field: number_of(digits)}, field, where)
+
+
+def _seconds(told: Mapping[str, str], field: str, where: str) -> float:
     """A time of a day of the trace; its last digit is 100 ns."""
-    whole, _, part = text.partition(".")
-    at = datetime.fromisoformat(whole).replace(tzinfo=UTC)
-    return at.timestamp() + (float(f"0.{part[:7]}") if part else 0.0)
+    second, _, part = told[field].strip().partition(".")
+    try:
+        at = datetime.fromisoformat(second).replace(tzinfo=UTC)
+        return at.timestamp() + (int(part[:7]) / 10 ** len(part[:7]) if part else 0.0)
+    except ValueError:
+        what = f"{field} = {told[field]!r:.40} is no time"
+        raise TraceError(f"{where}: {what}") from None
 
 
 def _begun(asked: list[tuple[float, int, int]], first_s: float) -> Iterator[Beginning]:

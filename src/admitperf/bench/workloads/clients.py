@@ -19,6 +19,9 @@ from admitperf.simulator.traffic.sessions import Beginning, Session, fitting
 WINDOW_S = 600.0
 """How long a window of a client's parameters stands."""
 
+LEAST_CV = 0.01
+"""Gaps that vary less are even."""
+
 SETTLE = 20
 """Requests a client has sent before the run begins, on average, so that it does not
 begin with a request of each. Plain choice."""
@@ -45,7 +48,7 @@ class Window:
 
     def gap(self, chance: Random) -> float:
         """A gap, as a multiple of the mean one."""
-        if self.cv <= 0:
+        if self.cv < LEAST_CV:
             return 1.0
         if self.family == "G":
             shape = self.cv**-2

@@ -8,14 +8,14 @@ from an answer to the next request, or from request to request where no answer i
 A prompt of a session that is no shorter than the one before is taken to go on from it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from admitperf.bench.workloads.reading import objects, whole
+from admitperf.bench.workloads.reading import amount, label, objects, whole
 from admitperf.bench.workloads.workload import Recorded, TraceError
 from admitperf.core.notes import Note
 from admitperf.reports.wording import plural
@@ -27,6 +27,7 @@ ANSWER_TOKENS = 256
 """An answer of which neither the length nor a bound is known. Plain choice."""
 
 _Key = tuple[str, int]
+_Fact = TypeVar("_Fact")
 
 
 @dataclass(slots=True)
@@ -86,47 +87,56 @@ def read(*paths: str | Path) -> Recorded:
 
 
 def _take(log: _Log, line: Mapping[str, Any], where: str) -> None:
-    kind = line.get("k")
-    if kind not in {"decision", "outcome"}:
-        return
-    try:
-        if kind == "decision":
-            _decision(log, (str(line["run"]), int(line["seq"])), line, where)
-        else:
-            _outcome(log, (str(line["run"]), int(line["of"])), line)
-    except KeyError as error:
-        raise TraceError(f"{where}: the field {error.args[0]!r} is missing") from None
-    except (TypeError, ValueError) as error:
-        raise TraceError(f"{where}: is no line of a log: {error}") from None
+    if line.get("k") == "decision":
+        _decision(log, _key(line, "seq", where), line, where)
+    elif line.get("k") == "outcome":
+        _outcome(log, _key(line, "of", where), line, where)
+
+
+def _key(line: Mapping[str, Any], field: str, where: str) -> _Key:
+    return label(line, "run", where), whole(line, field, where)
 
 
 def _decision(log: _Log, key: _Key, line: Mapping[str, Any], where: str) -> None:
     facts = line.get("facts", {})
+    if not isinstance(facts, dict):
+        raise TraceError(f"{where}: facts are no JSON object")
     if "input_tokens" not in facts:
         log.silent += 1
         return
-    logical = (key[0], str(facts.get("logical_id", line["seq"])))
-    before = log.first.setdefault(logical, key)
+    name = _told(facts, "logical_id", where, label) or str(key[1])
+    before = log.first.setdefault((key[0], name), key)
     if before != key:
         log.tries[key] = before
         return
-    late_s = float(facts.get("late_ms", 0.0)) / 1000
+    late_s = (_told(facts, "late_ms", where, amount) or 0.0) / 1000
     log.asked[key] = _Asked(
-        at_s=line["t_us"] / 1e6 - late_s,
+        at_s=amount(line, "t_us", where) / 1e6 - late_s,
         input_tokens=max(1, whole(facts, "input_tokens", where)),
-        max_output_tokens=facts.get("max_output_tokens"),
-        session=facts.get("session"),
-        tenant=facts.get("tenant"),
+        max_output_tokens=_told(facts, "max_output_tokens", where, whole),
+        session=_told(facts, "session", where, label),
+        tenant=_told(facts, "tenant", where, label),
     )
 
 
-def _outcome(log: _Log, key: _Key, line: Mapping[str, Any]) -> None:
+def _told(
+    facts: Mapping[str, Any],
+    field: str,
+    where: str,
+    read: Callable[[Mapping[str, Any], str, str], _Fact],
+) -> _Fact | None:
+    """A fact that need not be there."""
+    return None if facts.get(field) is None else read(facts, field, where)
+
+
+def _outcome(log: _Log, key: _Key, line: Mapping[str, Any], where: str) -> None:
+    if not isinstance(line.get("ok"), bool):
+        raise TraceError(f"{where}: the field 'ok' is neither true nor false")
     one = log.asked.get(log.tries.get(key, key))
     if one is None or not line["ok"]:
         return
-    one.ended_s = line["t_us"] / 1e6
-    if line.get("output_tokens"):
-        one.output_tokens = int(line["output_tokens"])
+    one.ended_s = amount(line, "t_us", where) / 1e6
+    one.output_tokens = _told(line, "output_tokens", where, whole) or one.output_tokens
 
 
 def _begun(sessions: Mapping[str, list[_Asked]], first_s: float) -> Iterator[Beginning]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from admitperf.bench.workloads.calls import MAX_OUTPUT_TOKENS, in_tokens
 from admitperf.bench.workloads.chains import Run, chains
-from admitperf.bench.workloads.reading import amount, objects, whole
+from admitperf.bench.workloads.reading import amount, label, objects, runs, whole
 from admitperf.bench.workloads.sharing import Prefix, told_apart
 from admitperf.bench.workloads.workload import Recorded, TraceError
 from admitperf.reports.wording import number, plural
@@ -73,21 +73,14 @@ def read(
 
 def _told(line: dict[str, Any], where: str) -> _Told:
     tool = "tool_ms_after"
-    try:
-        return _Told(
-            session=str(line["session"]),
-            at_s=amount(line, "t", where) if "t" in line else 0.0,
-            input_tokens=whole(line, "in", where, 1),
-            output_tokens=max(1, whole(line, "out", where)),
-            tool_s=amount(line, tool, where) / 1000 if line.get(tool) else None,
-            runs=tuple((int(first), int(count)) for first, count in line["blocks"]),
-        )
-    except KeyError as error:
-        raise TraceError(f"{where}: the field {error.args[0]!r} is missing") from None
-    except (TypeError, ValueError) as error:
-        if isinstance(error, TraceError):
-            raise
-        raise TraceError(f"{where}: blocks are no pairs of whole numbers") from None
+    return _Told(
+        session=label(line, "session", where),
+        at_s=amount(line, "t", where) if "t" in line else 0.0,
+        input_tokens=whole(line, "in", where, 1),
+        output_tokens=max(1, whole(line, "out", where)),
+        tool_s=amount(line, tool, where) / 1000 if line.get(tool) else None,
+        runs=tuple(runs(line, "blocks", where)),
+    )
 
 
 def _prompts(told: Sequence[_Told]) -> dict[str, list[Prefix]]:

@@ -3,11 +3,22 @@
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from admitperf.bench.workloads.workload import TraceError
+
+MOST = 2**53
+"""The largest count, and time in whatever unit: up to it a float is exact."""
+
+MOST_DIGITS = 400
+"""Of an integer; a longer one is over any bound. Under what Python refuses to read."""
+
+PAIR = 2
+
+SHOWN = 40
+"""Characters of a value that is at fault. Plain choice."""
 
 
 def lines(path: str | Path) -> Iterator[tuple[str, str]]:
@@ -71,12 +82,27 @@ def parsed(text: str, where: str) -> dict[str, Any]:
         TraceError: it is none.
     """
     try:
-        found = json.loads(text)
+        found = _loaded(text)
     except (ValueError, RecursionError) as error:
         raise TraceError(f"{where}: is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise TraceError(f"{where}: is no JSON object")
     return found
+
+
+def _loaded(text: str) -> Any:  # noqa: ANN401  whatever the text is
+    """Integers that are too long for Python are infinite: their reader names them."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return json.loads(text, parse_int=number_of)
+
+
+def number_of(digits: str) -> float:
+    """A whole number; infinite when it has more digits than any that is read."""
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
 def _opened(path: Path) -> IO[str]:
@@ -85,20 +111,28 @@ def _opened(path: Path) -> IO[str]:
     return path.open(encoding="utf-8")
 
 
-def whole(told: dict[str, Any], field: str, where: str, least: int = 0) -> int:
-    """A whole number of a line.
+def whole(
+    told: Mapping[str, Any], field: str, where: str, least: int = 0, most: int = MOST
+) -> int:
+    """A whole number of a line, in bounds.
 
     Raises:
         TraceError: it is missing, or none.
     """
-    found = amount(told, field, where, least)
+    found = amount(told, field, where, least, most)
     if found != int(found):
-        raise TraceError(f"{where}: {field} = {told[field]!r} is no whole number")
+        raise TraceError(f"{where}: {field} = {_shown(told[field])} is no whole number")
     return int(found)
 
 
-def amount(told: dict[str, Any], field: str, where: str, least: float = 0.0) -> float:
-    """A finite number of a line.
+def amount(
+    told: Mapping[str, Any],
+    field: str,
+    where: str,
+    least: float = 0.0,
+    most: float = MOST,
+) -> float:
+    """A number of a line, in bounds, which no infinite one is.
 
     Raises:
         TraceError: it is missing, or none.
@@ -106,8 +140,85 @@ def amount(told: dict[str, Any], field: str, where: str, least: float = 0.0) -> 
     if field not in told:
         raise TraceError(f"{where}: the field {field!r} is missing")
     found = told[field]
+    says = f"{where}: {field} = {_shown(found)}"
     if isinstance(found, bool) or not isinstance(found, (int, float)):
-        raise TraceError(f"{where}: {field} = {found!r} is no number")
-    if not least <= found < float("inf"):
-        raise TraceError(f"{where}: {field} = {found!r} is not at least {least:g}")
+        raise TraceError(f"{says} is no number")
+    if not found >= least:
+        raise TraceError(f"{says} is not at least {least:g}")
+    if found > most:
+        raise TraceError(f"{says} is over {most}")
     return float(found)
+
+
+def label(told: Mapping[str, Any], field: str, where: str) -> str:
+    """What something of a line is called: a text, or a whole number.
+
+    Raises:
+        TraceError: it is missing, or none.
+    """
+    if field not in told:
+        raise TraceError(f"{where}: the field {field!r} is missing")
+    found = told[field]
+    if isinstance(found, bool) or not isinstance(found, (str, int)):
+        raise TraceError(f"{where}: {field} = {_shown(found)} is no name")
+    return str(found)
+
+
+def listed(told: Mapping[str, Any], field: str, where: str) -> list[Any]:
+    """A list of a line.
+
+    Raises:
+        TraceError: it is missing, or none.
+    """
+    if field not in told:
+        raise TraceError(f"{where}: the field {field!r} is missing")
+    found = told[field]
+    if not isinstance(found, list):
+        raise TraceError(f"{where}: {field} = {_shown(found)} is no list")
+    return found
+
+
+def ids(told: Mapping[str, Any], field: str, where: str) -> list[int]:
+    """Numbers of blocks: names, so that they have no bounds; none where it is missing.
+
+    Raises:
+        TraceError: they are no list of whole numbers.
+    """
+    found = told.get(field, [])
+    if not isinstance(found, list) or not all(map(_is_whole, found)):
+        raise TraceError(f"{where}: {field} are no whole numbers")
+    return found
+
+
+def runs(told: Mapping[str, Any], field: str, where: str) -> list[tuple[int, int]]:
+    """Blocks with numbers in a row: the first number, and how many.
+
+    Raises:
+        TraceError: it is missing, or they are no pairs.
+    """
+    found = listed(told, field, where)
+    if not all(map(_is_run, found)):
+        raise TraceError(f"{where}: {field} are no pairs of whole numbers")
+    for _, count in found:
+        if not 1 <= count <= MOST:
+            what = "a run without blocks" if count < 1 else f"a run of over {MOST}"
+            raise TraceError(f"{where}: {field} hold {what}")
+    return [(first, count) for first, count in found]
+
+
+def _is_run(told: object) -> bool:
+    return (
+        isinstance(told, (list, tuple))
+        and len(told) == PAIR
+        and all(map(_is_whole, told))
+    )
+
+
+def _is_whole(told: object) -> bool:
+    return isinstance(told, int) and not isinstance(told, bool)
+
+
+def _shown(told: object) -> str:
+    """The beginning of what a field holds, in one line."""
+    said = repr(told)
+    return said if len(said) <= SHOWN else f"{said[:SHOWN]}..."

@@ -1,7 +1,8 @@
-"""Recorded traffic by its files alone: the first line tells what form they have."""
+"""Recorded traffic by its files alone: their lines tell what form they have."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from admitperf.bench.workloads.named import (
     pooled,
     replayed,
 )
-from admitperf.bench.workloads.reading import documents, lines
+from admitperf.bench.workloads.reading import documents, lines, objects
 from admitperf.bench.workloads.workload import (
     Recorded,
     TraceError,
@@ -40,6 +41,12 @@ FORMS = (
 )
 """Of traces that are read."""
 
+LOOKED_AT = 1_000
+"""Lines that are looked at for the form. Plain choice."""
+
+MOST_LINES = 0.9
+"""Share of lines whose blocks have to be of one size before it counts. As above."""
+
 _PARAMETERS = ("divisor", "form", "longest_gap_s", "sessions")
 
 
@@ -49,7 +56,7 @@ def replay(paths: Sequence[Path], given: dict[str, Any]) -> Workload:
     Args:
         paths: at least one, all of one form.
         given: divisor: of token counts; None = what makes most calls fit. form: one of
-            `FORMS`, when the first line is not to tell. longest_gap_s: pauses between
+            `FORMS`, when its lines are not to tell. longest_gap_s: pauses between
             the calls of sessions are cut to it, 60 unless said (600
             where they are turns of people). sessions: recover them,
             from requests that have none but tell what their prompts are made of.
@@ -61,13 +68,17 @@ def replay(paths: Sequence[Path], given: dict[str, Any]) -> Workload:
     if wrong := sorted(given.keys() - set(_PARAMETERS)):
         known = ", ".join(_PARAMETERS)
         raise WorkloadError(f"a trace takes no {', '.join(wrong)}; it takes: {known}")
-    form = given.get("form") or form_of(paths[0])
+    form, doubt = given.get("form"), False
+    if not form:
+        form, doubt = form_of(paths[0])
     if form not in FORMS:
         raise WorkloadError(f"no form {form!r}: there are {', '.join(FORMS)}")
     divisor = given.get("divisor")
     if form == servegen.NAME:
         return of_servegen("tenants", _one(form, paths), divisor)
     recorded = _recorded(form, paths, sessions=bool(given.get("sessions")))
+    if doubt:
+        recorded = _doubted(recorded)
     if any(len(session.calls) > 1 for session in recorded.pool):
         turns = form in {mooncake.NAME, timed.NAME}
         usual_s = LONGEST_TURN_GAP_S if turns else LONGEST_GAP_S
@@ -95,24 +106,62 @@ def _one(form: str, paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-def form_of(path: Path) -> str:
-    """The form of a file, by its first line.
+def _doubted(recorded: Recorded) -> Recorded:
+    """The same, said to be of a form that its lines do not settle."""
+    other = f"form={timed.NAME} reads them as seconds"
+    return replace(
+        recorded,
+        said=f"{recorded.said}, timestamps taken for milliseconds as in {mooncake.NAME}"
+        f" though nothing tells ({other})",
+        notes={**recorded.notes, "form_assumed": f"{mooncake.NAME}; {other}"},
+    )
+
+
+def form_of(path: Path) -> tuple[str, bool]:
+    """The form of a file, and whether its lines leave that open.
 
     Raises:
         TraceError: it is of none that is known.
     """
     _, text = next(lines(path), ("", ""))
     if text.startswith(azure.HEADER[0]):
-        return azure.NAME
+        return azure.NAME, False
     for where, told in documents(path):
-        return _form(told, where)
+        if told.keys() >= {"timestamp", "input_length"}:
+            return _timed_form([one for _, one in islice(objects(path), LOOKED_AT)])
+        return _form(told, where), False
     raise TraceError(f"{path}: is empty")
 
 
+def _timed_form(told: Sequence[dict[str, Any]]) -> tuple[str, bool]:
+    """Mooncake's or vLLM's, whose lines have the same fields.
+
+    Mooncake's instants are whole milliseconds, vLLM's seconds, mostly with a fraction.
+    Where all are written without one, the tokens of a block tell.
+    """
+    if any(isinstance(one.get("timestamp"), float) for one in told):
+        return timed.NAME, False
+    if _blocks_of(told, timed.BLOCK_TOKENS):
+        return timed.NAME, False
+    return mooncake.NAME, not _blocks_of(told, mooncake.BLOCK_TOKENS)
+
+
+def _blocks_of(told: Sequence[dict[str, Any]], block_tokens: int) -> bool:
+    """Whether prompts of more than one block have as many as they need, at this size.
+
+    False where there is no such prompt.
+    """
+    held = [
+        (len(one["hash_ids"]), -(-one["input_length"] // block_tokens))
+        for one in told
+        if isinstance(one.get("hash_ids"), list)
+        and isinstance(one.get("input_length"), int)
+    ]
+    several = [count == needed for count, needed in held if max(count, needed) > 1]
+    return bool(several) and sum(several) >= MOST_LINES * len(several)
+
+
 def _form(told: dict[str, Any], where: str) -> str:
-    if {"timestamp", "input_length"} <= told.keys():
-        # Mooncake's instants are whole milliseconds, vLLM's seconds with a fraction
-        return mooncake.NAME if isinstance(told["timestamp"], int) else timed.NAME
     for form, fields in _FIELDS:
         if fields <= told.keys():
             return form

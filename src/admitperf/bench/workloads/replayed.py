@@ -14,6 +14,9 @@ from admitperf.reports.wording import number
 from admitperf.simulator.streams import stream
 from admitperf.simulator.traffic.sessions import Beginning, Session, fitting
 
+LEAST_S = 0.001
+"""A trace that lasts no longer lasts no time: its rate would be made of rounding."""
+
 MOST_COPIES = 10_000
 """Stretches that are laid over each other at most. Plain choice: far above any use."""
 
@@ -53,7 +56,7 @@ class Trace:
             WorkloadError: it lasts no time.
         """
         first_s, last_s = begun[0][0], begun[-1][0]
-        if last_s <= first_s:
+        if last_s - first_s <= LEAST_S:
             raise WorkloadError("all requests of the trace come at one instant")
         span_s = (last_s - first_s) * len(begun) / (len(begun) - 1)
         return cls([(at_s - first_s, one) for at_s, one in begun], span_s)

@@ -10,7 +10,7 @@ are those of `SHARES`. There are no requests in it: they are drawn.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,7 +22,7 @@ from admitperf.bench.workloads.clients import (
     of_clients,
 )
 from admitperf.bench.workloads.generated import Sizes
-from admitperf.bench.workloads.reading import objects
+from admitperf.bench.workloads.reading import amount, label, listed, objects
 from admitperf.bench.workloads.tables import GRID
 from admitperf.bench.workloads.workload import Recorded, TraceError
 from admitperf.core.notes import Note
@@ -31,6 +31,18 @@ NAME = "servegen"
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 """Of the quantiles of a client's lengths; beyond the first and last they stay."""
+
+MOST_CV = 1_000
+"""The largest coefficient of variation that is read. Plain choice: with more hardly a
+gap differs from nothing."""
+
+MOST_WINDOWS = 100_000
+"""From the first window to the last. Plain choice: nearly two years."""
+
+LEAST_RATE_PER_S = 1e-9
+"""Clients that together ask less do not ask. Plain choice."""
+
+_WINDOW = ("start", "rate", "cv", "family")
 
 MAX_OUTPUT_TOKENS = 8_000
 """The bound callers set; it is not told. Plain choice."""
@@ -81,6 +93,12 @@ def of_lines(lines: Iterable[tuple[str, dict[str, Any]]], whence: str) -> list[C
     first = min(start for _, windows, _ in told for start in windows)
     last = max(start for _, windows, _ in told for start in windows)
     count = round((last - first) / WINDOW_S) + 1
+    if count > MOST_WINDOWS:
+        what = f"windows lie {last - first:g} s apart, over {MOST_WINDOWS} of them"
+        raise TraceError(f"{whence}: {what}")
+    rates = (one.rate_per_s for _, windows, _ in told for one in windows.values())
+    if sum(rates) < LEAST_RATE_PER_S * count:
+        raise TraceError(f"{whence}: no client asks anything, all rates are 0")
     common = _common(known)
     still = Window(0.0, 1.0, "G")
     return [
@@ -98,47 +116,55 @@ def of_lines(lines: Iterable[tuple[str, dict[str, Any]]], whence: str) -> list[C
 def _told(
     line: dict[str, Any], where: str
 ) -> tuple[str, dict[float, Window], Sizes | None]:
-    try:
-        windows = {
-            float(start): Window(float(rate), float(cv), _family(family))
-            for start, rate, cv, family, *_ in line["windows"]
-        }
-        prompts, answers = line.get("input_tokens_q"), line.get("output_tokens_q")
-        sizes = _sizes(prompts, answers) if prompts and answers else None
-        name = f"client-{line['client']}"
-    except KeyError as error:
-        raise TraceError(f"{where}: the field {error.args[0]!r} is missing") from None
-    except (TypeError, ValueError):
-        told = "is no client: windows are [start, rate, cv, G or W], quantiles seven"
-        raise TraceError(f"{where}: {told}") from None
+    fields = "input_tokens_q", "output_tokens_q"
+    name = f"client-{label(line, 'client', where)}"
+    windows = dict(_windows(line, where))
     if not windows:
         raise TraceError(f"{where}: a client without a window")
+    if not all(line.get(field) for field in fields):
+        return name, windows, None
+    prompts, answers = (_table(line, field, where) for field in fields)
+    sizes = Sizes(
+        input_tokens=prompts,
+        output_tokens=answers,
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+    )
     return name, windows, sizes
 
 
-def _family(told: object) -> Any:  # noqa: ANN401  one of two letters
-    if told not in {"G", "W"}:
-        raise ValueError(told)
-    return told
+def _windows(line: dict[str, Any], where: str) -> Iterator[tuple[float, Window]]:
+    for place, told in enumerate(listed(line, "windows", where), 1):
+        name = f"window {place}"
+        if not isinstance(told, list) or len(told) < len(_WINDOW):
+            raise TraceError(f"{where}: {name} is not [start, rate, cv, G or W]")
+        its = {
+            f"{name}, {field}": one for field, one in zip(_WINDOW, told, strict=False)
+        }
+        start, rate, cv, family = its
+        if its[family] not in ("G", "W"):
+            raise TraceError(f"{where}: {family} is neither G nor W")
+        yield (
+            amount(its, start, where),
+            Window(
+                amount(its, rate, where),
+                amount(its, cv, where, 0.0, MOST_CV),
+                its[family],
+            ),
+        )
 
 
-def _sizes(prompts: Sequence[float], answers: Sequence[float]) -> Sizes:
-    return Sizes(
-        input_tokens=_table(prompts),
-        output_tokens=_table(answers),
-        max_output_tokens=MAX_OUTPUT_TOKENS,
-    )
-
-
-def _table(quantiles: Sequence[float]) -> list[float]:
+def _table(line: dict[str, Any], field: str, where: str) -> list[float]:
     """At the shares of `GRID`, straight between those that are known."""
-    if len(quantiles) != len(SHARES):
-        raise ValueError(quantiles)
+    told = listed(line, field, where)
+    if len(told) != len(SHARES):
+        raise TraceError(f"{where}: {field} are {len(told)}, not {len(SHARES)}")
+    its = {f"{field}[{place}]": one for place, one in enumerate(told)}
+    quantiles = [amount(its, name, where) for name in its]
     found = list[float]()
     for share in GRID:
         place = bisect_right(SHARES, share)
         if place in {0, len(SHARES)}:
-            found.append(float(quantiles[max(0, place - 1)]))
+            found.append(quantiles[max(0, place - 1)])
             continue
         low, high = SHARES[place - 1], SHARES[place]
         part = (share - low) / (high - low)

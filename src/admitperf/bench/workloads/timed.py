@@ -15,7 +15,7 @@ from typing import Any
 
 from admitperf.bench.workloads.calls import in_tokens
 from admitperf.bench.workloads.chains import chains, in_rows
-from admitperf.bench.workloads.reading import amount, objects, whole
+from admitperf.bench.workloads.reading import amount, ids, objects, whole
 from admitperf.bench.workloads.recovered import PRIVATE, Asked, continued, roots
 from admitperf.bench.workloads.sharing import told_apart
 from admitperf.bench.workloads.workload import Recorded, TraceError
@@ -105,15 +105,12 @@ def read(path: str | Path, form: Form | None = None) -> Recorded:
 
 def _told(line: dict[str, Any], where: str, form: Form, jitter_s: float) -> _Told:
     at_s = amount(line, "timestamp", where) * form.unit_s
-    blocks = line.get("hash_ids", [])
-    if not (isinstance(blocks, list) and all(isinstance(one, int) for one in blocks)):
-        raise TraceError(f"{where}: hash_ids are no whole numbers")
     return _Told(
         at_s=at_s + jitter_s,
         recorded_s=at_s,
         input_tokens=max(1, whole(line, "input_length", where)),
         output_tokens=max(1, whole(line, "output_length", where)),
-        blocks=tuple(blocks),
+        blocks=tuple(ids(line, "hash_ids", where)),
     )
 
 

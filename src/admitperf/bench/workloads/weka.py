@@ -12,14 +12,21 @@ did, whether or not the sub-agent is through. `stream` says that an answer was s
 nothing about what ran side by side.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from admitperf.bench.workloads.calls import Asked, made_session
-from admitperf.bench.workloads.chains import Run, in_rows
-from admitperf.bench.workloads.reading import documents
+from admitperf.bench.workloads.chains import in_rows
+from admitperf.bench.workloads.reading import (
+    amount,
+    documents,
+    ids,
+    label,
+    runs,
+    whole,
+)
 from admitperf.bench.workloads.workload import Recorded, TraceError
 from admitperf.core.notes import Note
 from admitperf.reports.wording import plural
@@ -70,6 +77,7 @@ class _Recorded:
 class _Reader:
     def __init__(self) -> None:
         self.beside = self.unknown_gaps = self.empty = 0
+        self._where = ""
 
     def notes(self) -> dict[str, Note]:
         """What the trace lacks, counted.
@@ -85,11 +93,14 @@ class _Reader:
 
     def read(self, line: dict[str, Any], where: str) -> Iterator[Session]:
         """One session; none for a line without a call."""
+        self._where = where
         try:
-            told = _short(line) if "requests" in line else line
+            told = _short(line, where) if "requests" in line else line
             asked = [self._asked(one) for one in self._recorded(told["events"])]
-            name = str(told["session"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            name = label(told, "session", where)
+        except TraceError:
+            raise
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise TraceError(f"{where}: is no session: {_why(error)}") from None
         if asked:
             yield made_session(name, asked, BLOCK_TOKENS)
@@ -110,8 +121,11 @@ class _Reader:
         self, event: dict[str, Any], last: int | None, made: list[_Recorded]
     ) -> list[_Recorded]:
         """The calls of a sub-agent, one after the other."""
-        begun_s = 0.0 if last is None else _end_s(made[last].told)
-        gap_s, calls = max(0.0, event["t"] - begun_s), list[_Recorded]()
+        begun_s = 0.0 if last is None else self._end_s(made[last].told)
+        gap_s, calls = (
+            max(0.0, amount(event, "t", self._where) - begun_s),
+            list[_Recorded](),
+        )
         after, before = last, None
         for call in event["calls"]:
             if before is not None:
@@ -125,52 +139,43 @@ class _Reader:
         self, call: Mapping[str, Any], before: Mapping[str, Any] | None
     ) -> float:
         """How long the client was idle before a call; the first of all was not."""
+        known = call.get("think") is not None
+        think_s = amount(call, "think", self._where) if known else 0.0
         if before is None:
             return 0.0
-        think = call.get("think")
-        if think is None:
+        if not known:
             self.unknown_gaps += 1
-            return max(0.0, float(call["t"]) - _end_s(before))
-        return max(0.0, float(think))
+            begun_s = amount(call, "t", self._where)
+            return max(0.0, begun_s - self._end_s(before))
+        return think_s
+
+    def _end_s(self, call: Mapping[str, Any]) -> float:
+        """When an answer ended, or its call began where the trace does not say."""
+        known = call.get("api") is not None
+        answer_s = amount(call, "api", self._where) if known else 0.0
+        return amount(call, "t", self._where) + answer_s
 
     def _asked(self, one: _Recorded) -> Asked:
-        told = one.told
-        self.empty += told["out"] < 1
+        told, where = one.told, self._where
+        answer = whole(told, "out", where)
+        self.empty += answer < 1
         return Asked(
             after=one.after,
             gap_s=one.gap_s,
-            input_tokens=max(1, int(told["in"])),
-            output_tokens=max(1, int(told["out"])),
-            runs=_runs(told["blocks"]),
+            input_tokens=max(1, whole(told, "in", where)),
+            output_tokens=max(1, answer),
+            runs=runs(told, "blocks", where),
         )
-
-
-class _RunError(ValueError):
-    """Blocks that are none."""
 
 
 def _why(error: Exception) -> str:
     """What is wrong with a line, in words a person can act on."""
     if isinstance(error, KeyError):
         return f"the field {error.args[0]!r} is missing"
-    if isinstance(error, _RunError):
-        return str(error)
     return (
         "a line is an object with session and events, and a call one with t, in, out"
         " and blocks, which are pairs of whole numbers"
     )
-
-
-def _end_s(call: Mapping[str, Any]) -> float:
-    """When an answer ended, or its call began where the trace does not say."""
-    return float(call["t"]) + float(call.get("api", 0.0))
-
-
-def _runs(blocks: Iterable[Iterable[int]]) -> list[Run]:
-    runs = [(int(first), int(count)) for first, count in blocks]
-    if any(count < 1 for _, count in runs):
-        raise _RunError("a run without blocks")
-    return runs
 
 
 # --------------------------------------------------------- the form that was published
@@ -178,15 +183,17 @@ def _runs(blocks: Iterable[Iterable[int]]) -> list[Run]:
 _SHORTER = {"think_time": "think", "api_time": "api", "input_types": "src"}
 
 
-def _short(line: dict[str, Any]) -> dict[str, Any]:
+def _short(line: dict[str, Any], where: str) -> dict[str, Any]:
     """The same in the short form."""
-    return {"session": line["id"], "events": [_event(one) for one in line["requests"]]}
+    events = [_event(one, where) for one in line["requests"]]
+    return {"session": line["id"], "events": events}
 
 
-def _event(told: Mapping[str, Any]) -> dict[str, Any]:
+def _event(told: Mapping[str, Any], where: str) -> dict[str, Any]:
     if "requests" in told:
-        calls = [_event(one) for one in told["requests"]]
+        calls = [_event(one, where) for one in told["requests"]]
         return {"t": told["t"], "subagent": told.get("agent_id"), "calls": calls}
     made = {_SHORTER.get(name, name): value for name, value in told.items()}
-    made["blocks"] = in_rows(made.pop("hash_ids"))
+    del made["hash_ids"]
+    made["blocks"] = in_rows(ids(told, "hash_ids", where))
     return made
