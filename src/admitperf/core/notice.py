@@ -21,6 +21,7 @@ _EXIT_NS = 500_000_000
 _waiting: deque[str] = deque()
 _wake = threading.Event()
 _lock = threading.Lock()
+_voice = threading.RLock()  # a handler of logging may speak too
 _thread: threading.Thread | None = None
 
 
@@ -53,11 +54,11 @@ def get_ready() -> None:
 
 
 def speak() -> None:
-    """Says what waits, in this thread."""
-    while _waiting:
-        message = _waiting[0]
-        _tell(message)
-        _waiting.popleft()
+    """Says what waits, in this thread; one thread at a time."""
+    with _voice:
+        while _waiting:
+            _tell(_waiting[0])
+            _waiting.popleft()
 
 
 @contextmanager
@@ -110,9 +111,10 @@ def _finish() -> None:
 
 
 def _after_fork() -> None:
-    global _thread, _wake, _lock
+    global _thread, _wake, _lock, _voice
     _waiting.clear()
-    _thread, _wake, _lock = None, threading.Event(), threading.Lock()
+    _thread, _wake = None, threading.Event()
+    _lock, _voice = threading.Lock(), threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
