@@ -12,10 +12,10 @@ def test_two_threads_may_speak_at_once(monkeypatch):
     said, faults = [], []
     monkeypatch.setattr(notice, "_tell", said.append)
 
-    def speak():
+    def speak(who):
         try:
             for n in range(500):
-                notice._waiting.append(f"{threading.get_ident()}/{n}")
+                notice._waiting.append(f"{who}/{n}")
                 notice.speak()
         except IndexError as error:
             faults.append(error)
@@ -23,7 +23,7 @@ def test_two_threads_may_speak_at_once(monkeypatch):
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=speak) for _ in range(4)]
+        threads = [threading.Thread(target=speak, args=(n,)) for n in range(4)]
         for one in threads:
             one.start()
         for one in threads:
