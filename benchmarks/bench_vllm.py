@@ -32,7 +32,12 @@ from typing import Any
 from machine import machine
 
 from admitperf.bench.design.comparison import Compared, Verdicts, compare
-from admitperf.bench.design.results import EXPERIMENT, Run, read_experiment
+from admitperf.bench.design.results import (
+    EXPERIMENT,
+    Run,
+    findings,
+    read_experiment,
+)
 from admitperf.bench.design.results import Experiment as Results
 from admitperf.bench.harness.config import parsed
 from admitperf.bench.harness.experiment import Experiment
@@ -222,23 +227,14 @@ def kept(folder: Path) -> Iterator[Path]:
 
 
 def stated(results: Results) -> str:
-    """experiment.json with what the logs say, so that it can be judged without them."""
+    """experiment.json with what the logs say, so that it can be judged without them.
+
+    Where it was run is nobody else's folder.
+    """
     found = results.stated.get("findings") or findings(results.runs)
-    told = {**results.stated, "findings": found}
+    config = {**results.stated["config"], "root": None}
+    told = {**results.stated, "config": config, "findings": found}
     return json.dumps(told, indent=2, allow_nan=False) + "\n"
-
-
-def findings(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """What the log of each run says of whether its policy could have fired."""
-    return {
-        f"{run.arm}/x{run.load:g}-b{run.block}": {
-            "word": run.log.finding.word,
-            "refused": run.log.answers.refused_enforced,
-            "says": list(run.log.finding.says),
-        }
-        for run in runs
-        if run.log is not None
-    }
 
 
 def document_lines(

@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 import pytest
 
 from admitperf import BadPlugin, Policy, PolicyNotFound, policies
+from admitperf.core import plugins
 from admitperf.policies import available, load
 
 OURS = [
@@ -39,7 +40,7 @@ def installed(monkeypatch):
 
     def install(*offers):
         every = EntryPoints([*entry_points(group=policies.GROUP), *offers])
-        monkeypatch.setattr(policies, "entry_points", lambda group: every)
+        monkeypatch.setattr(plugins, "entry_points", lambda group: every)
 
     return install
 

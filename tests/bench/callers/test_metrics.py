@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 from admitperf.bench.callers import metrics
+from admitperf.core import plugins
 from admitperf.core.errors import BadPlugin
 
 
@@ -53,7 +54,7 @@ def install(monkeypatch):
 
     def installed(*offers):
         found = EntryPoints(offers)
-        monkeypatch.setattr(metrics, "entry_points", lambda group: found)
+        monkeypatch.setattr(plugins, "entry_points", lambda group: found)
 
     return installed
 

@@ -7,6 +7,7 @@ import pytest
 
 from admitperf.bench import workloads
 from admitperf.bench.workloads import WorkloadError, available, workload
+from admitperf.core import plugins
 
 
 def night(*, trace=(), divisor=None, size=3):
@@ -42,7 +43,7 @@ def install(monkeypatch):
 
     def installed(*offers):
         found = EntryPoints(offers)
-        monkeypatch.setattr(workloads, "entry_points", lambda group: found)
+        monkeypatch.setattr(plugins, "entry_points", lambda group: found)
 
     return installed
 

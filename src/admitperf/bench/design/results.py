@@ -63,7 +63,7 @@ are the same policy with the same parameters, the log's `run` name must tell the
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -420,6 +420,19 @@ def _shown_by(log: RunReport) -> dict[str, Any]:
         "finding": log.finding.word,
         "refused": log.answers.refused_enforced,
         "says": log.finding.says,
+    }
+
+
+def findings(runs: Iterable[Run]) -> dict[str, dict[str, Any]]:
+    """What each run's log shows, by the run's folder: what `experiment.json` keeps."""
+    return {
+        f"{run.folder.parent.name}/{run.folder.name}": {
+            "word": run.finding,
+            "refused": run.refused,
+            "says": list(run.says),
+        }
+        for run in runs
+        if run.log is not None
     }
 
 

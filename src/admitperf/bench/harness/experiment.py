@@ -23,7 +23,7 @@ from typing import Any, Protocol, Self
 from admitperf._version import __version__
 from admitperf.bench.design.design import Design, faults, told, trimmed
 from admitperf.bench.design.results import Experiment as Found
-from admitperf.bench.design.results import read_experiment
+from admitperf.bench.design.results import findings, read_experiment
 from admitperf.bench.harness.calibrate import (
     Calibration,
     calibrated,
@@ -354,7 +354,7 @@ class Experiment:
     def _judge(self) -> None:
         """Reads the logs once and writes down what they say of each run."""
         found = read_experiment(self._config.folder)
-        self._write({"findings": _findings(found)})
+        self._write({"findings": findings(found.runs)})
         self.found = replace(found, stated=dict(self._stated))
 
     def _before(self) -> dict[str, Any] | None:
@@ -563,19 +563,6 @@ class Experiment:
         with telling(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         write(self._path, self._stated)
-
-
-def _findings(found: Found) -> dict[str, dict[str, Any]]:
-    """What each run's log says of whether its policy fired, by its folder."""
-    return {
-        f"{run.arm}/{run.folder.name}": {
-            "word": run.log.finding.word,
-            "refused": run.log.answers.refused_enforced,
-            "says": list(run.log.finding.says),
-        }
-        for run in found.runs
-        if run.log is not None
-    }
 
 
 def _sent(setup: Setup) -> bytes:

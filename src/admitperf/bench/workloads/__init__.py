@@ -9,8 +9,6 @@ recorded trace, whose form is told from its lines.
 
 import inspect
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from admitperf.bench.workloads.workload import (
@@ -20,6 +18,8 @@ from admitperf.bench.workloads.workload import (
     Workload,
     WorkloadError,
 )
+from admitperf.core.errors import BadPlugin
+from admitperf.core.plugins import Plugins
 
 __all__ = [
     "GROUP",
@@ -35,8 +35,6 @@ __all__ = [
 GROUP = "admitperf.workloads"
 """The entry-point group: name to what makes it, `(**parameters) -> Workload`."""
 
-_Offers = dict[str, list[EntryPoint]]
-
 
 def available() -> dict[str, str]:
     """What each installed workload is, by name, in alphabetical order.
@@ -46,8 +44,10 @@ def available() -> dict[str, str]:
     Raises:
         WorkloadError: two distributions offer one name.
     """
-    offers = _offers()
-    return {name: _said(_only(name, offers[name])) for name in sorted(offers)}
+    found = Plugins(GROUP, "workload")
+    for name in found:
+        _offered(found, name)
+    return {name: _said(found, name) for name in found}
 
 
 def workload(
@@ -75,50 +75,42 @@ def workload(
     given = dict(parameters)
     if divisor is not None:
         given["divisor"] = divisor
-    offers = _offers()
-    if name in offers:
+    found = Plugins(GROUP, "workload")
+    if name in found:
         if files:
             given["trace"] = files
-        return _made(_only(name, offers[name]), given)
+        return _made(found, name, given)
     if not Path(name).is_file():
-        raise WorkloadError(_not_found(name, sorted(offers)))
+        what = f"no workload {name!r}, and no file of that name"
+        raise WorkloadError(f"{what}; {found.missing(name)}")
     from admitperf.bench.workloads.replay import replay  # noqa: PLC0415  its readers
 
     return replay([Path(name), *files], given)
 
 
-def _offers() -> _Offers:
-    offers: _Offers = {}
-    for offer in entry_points(group=GROUP):
-        offers.setdefault(offer.name, []).append(offer)
-    return offers
+def _offered(found: Plugins, name: str) -> None:
+    try:
+        found.offer(name)
+    except BadPlugin as fault:
+        raise WorkloadError(str(fault)) from None
 
 
-def _only(name: str, found: Sequence[EntryPoint]) -> EntryPoint:
-    if len({(_distribution(offer), offer.value) for offer in found}) > 1:
-        told = ", ".join(f"{_distribution(offer)} ({offer.value})" for offer in found)
-        raise WorkloadError(f"workload {name!r} is offered more than once: {told}")
-    return found[0]
-
-
-def _made(offer: EntryPoint, parameters: dict[str, object]) -> Workload:
-    make = _loaded(offer)
+def _made(found: Plugins, name: str, parameters: dict[str, object]) -> Workload:
+    make = _loaded(found, name)
     try:
         inspect.signature(make).bind(**parameters)
     except TypeError:
-        raise WorkloadError(_no_such(offer.name, make, parameters)) from None
+        raise WorkloadError(_no_such(name, make, parameters)) from None
     return make(**parameters)
 
 
-def _loaded(offer: EntryPoint) -> Callable[..., Workload]:
-    where = f"workload {offer.name!r} of distribution {_distribution(offer)}"
+def _loaded(found: Plugins, name: str) -> Callable[..., Workload]:
     try:
-        made: object = offer.load()
-    except Exception as error:  # whatever a package does when it is imported
-        told = " ".join(f"{type(error).__name__}: {error}".split())
-        raise WorkloadError(f"{where} cannot be imported: {told}") from error
+        made, where = found.loaded(name)
+    except BadPlugin as fault:
+        raise WorkloadError(str(fault)) from fault.__cause__
     if not callable(made):
-        raise WorkloadError(f"{where}: {offer.value} cannot be called")
+        raise WorkloadError(f"{where} cannot be called")
     return made
 
 
@@ -130,23 +122,10 @@ def _no_such(
     return f"workload {name!r} takes no {wrong}; it takes: {', '.join(known) or 'none'}"
 
 
-def _said(offer: EntryPoint) -> str:
+def _said(found: Plugins, name: str) -> str:
     """The first line of what its maker says."""
     try:
-        told = inspect.getdoc(_loaded(offer)) or ""
+        told = inspect.getdoc(_loaded(found, name)) or ""
     except WorkloadError as fault:
         return str(fault)
     return told.partition("\n")[0]
-
-
-def _distribution(offer: EntryPoint) -> str:
-    return offer.dist.name if offer.dist is not None else "(unknown)"
-
-
-def _not_found(name: str, known: Sequence[str]) -> str:
-    nearest = get_close_matches(name, known, n=3, cutoff=0.5)
-    told = f"nearest: {', '.join(nearest)}; " if nearest else ""
-    return (
-        f"no workload {name!r}, and no file of that name; {told}installed:"
-        f" {', '.join(known) or 'none'}"
-    )
