@@ -232,7 +232,7 @@ def stated(results: Results) -> str:
     Where it was run is nobody else's folder.
     """
     found = results.stated.get("findings") or findings(results.runs)
-    config = {**results.stated["config"], "root": None}
+    config = {**(results.stated.get("config") or {}), "root": None}
     told = {**results.stated, "config": config, "findings": found}
     return json.dumps(told, indent=2, allow_nan=False) + "\n"
 

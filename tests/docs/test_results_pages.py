@@ -151,3 +151,12 @@ def test_findings_are_what_the_logs_say(script, tmp_path):
     (made / "experiment.json").write_text(json.dumps(told), encoding="utf-8")
     again = json.loads(script.stated(read_experiment(made)))
     assert again["findings"] == told["findings"]
+
+
+def test_what_is_kept_names_no_folder_of_the_machine(folder):
+    """Where it was run is nobody else's."""
+    kept = sorted(folder.glob("*/experiment.json"))
+    assert kept
+    for path in kept:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        assert told["config"]["root"] is None, path

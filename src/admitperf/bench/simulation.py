@@ -33,7 +33,7 @@ from admitperf.simulator.capacity import Capacity, of_requests, of_sessions
 from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.fleet import Routing
 from admitperf.simulator.profile import Profile
-from admitperf.simulator.traffic.sessions import UnderWay, drawn, longest_s
+from admitperf.simulator.traffic.sessions import first_calls, longest_s
 
 MADE_BY = "admitperf sim run"
 """A note in each log."""
@@ -350,8 +350,7 @@ def _capacity(offered: Workload, model: EngineModel) -> Capacity:
     pool = offered.pool()
     if offered.noun == "session":
         return of_sessions(model, pool, CAPACITY_SEED)
-    asked = (UnderWay(one).arrival(0, 0.0) for one in drawn(pool, CAPACITY_SEED))
-    return of_requests(model, asked)
+    return of_requests(model, first_calls(pool, CAPACITY_SEED))
 
 
 def _requests(offered: Workload, rate_per_s: float, lasts_s: float) -> float:

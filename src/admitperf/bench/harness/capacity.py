@@ -1,6 +1,6 @@
 """What a deployment can carry of a workload, without a policy, and how sure that is."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -14,7 +14,7 @@ from admitperf.reports.comparison.statistics import t_interval
 from admitperf.simulator.capacity import of_requests, of_sessions, with_agents
 from admitperf.simulator.engine.model import EngineModel
 from admitperf.simulator.traffic.arrival import Arrival
-from admitperf.simulator.traffic.sessions import Session, Standing, UnderWay, drawn
+from admitperf.simulator.traffic.sessions import Session, Standing, first_calls
 from admitperf.simulator.traffic.traffic import Answer, Traffic
 
 SEEDS = 5
@@ -150,18 +150,13 @@ def _virtual(
 def _tried(one: _Try) -> tuple[int, float, int, int]:
     """Seed, calls a second, clients and answers."""
     if one.noun == "request":
-        found = of_requests(one.model, _requests(one.sessions, one.seed))
+        found = of_requests(one.model, first_calls(one.sessions, one.seed))
         return one.seed, found.requests_per_s, found.clients, found.answers
     if one.clients is None:
         found = of_sessions(one.model, one.sessions, one.seed)
         return one.seed, found.requests_per_s, found.clients, found.answers
     per_s, answers = with_agents(one.model, one.sessions, one.clients, one.seed)
     return one.seed, per_s, one.clients, answers
-
-
-def _requests(sessions: Sequence[Session], seed: int) -> Iterator[Arrival]:
-    for session in drawn(sessions, seed):
-        yield UnderWay(session).arrival(0, 0.0)
 
 
 class _Ends:

@@ -256,6 +256,11 @@ def _seen(call: Call, held: dict[tuple[object, int | str], int]) -> int:
     return seen
 
 
+def first_calls(sessions: Sequence[Session], seed: int) -> Iterator[Arrival]:
+    """The first call of each session drawn, without end; their times do not count."""
+    return (UnderWay(session).arrival(0, 0.0) for session in drawn(sessions, seed))
+
+
 def sessions_hash(begun: Iterable[Beginning]) -> str:
     """What two runs share in which the same sessions began at the same times."""
     digest = blake2b(digest_size=8)
