@@ -5,9 +5,11 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 from click.testing import CliRunner
+from tests.gateway.conformance.door import gateway, stub_engine
 from tests.real.process import running
 from tests.reports.byhand import jsonl
 
@@ -107,3 +109,27 @@ def stub(data):
     yield _stub
     for process in started:
         process.__exit__(None, None, None)
+
+
+@pytest.fixture
+def opened():
+    """What a test opened: closed when it is over, the last one first."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def engine(opened, tmp_path):
+    """Start the engine that misbehaves, with some options, and see what it saw."""
+    return lambda **options: opened.enter_context(stub_engine(tmp_path, **options))
+
+
+@pytest.fixture
+def door(opened, tmp_path):
+    """Start a gateway, with some words of its command line."""
+
+    def _door(*words, **more):
+        folder = tmp_path / f"door-{len(list(tmp_path.iterdir()))}"
+        return opened.enter_context(gateway(folder, *words, **more))
+
+    return _door

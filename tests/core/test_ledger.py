@@ -124,6 +124,7 @@ def test_a_sign_of_life_after_the_lease_brings_a_request_back(watched, seen, clo
     assert seen[-1]["tenant_in_flight"] == 2.0
     policy.outcome("late")
     assert policy.ledger.in_flight == 2
+    assert policy.ledger.expired_total == 1
 
 
 def test_an_end_after_the_lease_is_an_end(watched, clock, log):
@@ -450,6 +451,7 @@ class Books(RuleBasedStateMachine):
         self.policy.first_token(key)
         if key in self.late:
             self.open[key], self.silent = self.late.pop(key), False
+            self._judge()
         if key in self.open:
             self.open[key] = (*self.open[key][:2], self._now())
 

@@ -18,12 +18,14 @@ def test_a_request_ends_with_everything_the_host_knows(policy, clock, log):
     clock.advance(5.25)
     policy.outcome(
         "r", ok=True, ttft_ms=418, max_gap_ms=35, e2e_ms=5200, output_tokens=212,
-        cached_tokens=9100, finish_reason="stop", error=None,
+        cached_tokens=9100, input_tokens=9400, first_text_ms=980, finish_reason="stop",
+        error=None,
     )  # fmt: skip
     (line,) = log.outcomes
     told = {
         "ok": True, "ttft_ms": 418, "max_gap_ms": 35, "e2e_ms": 5200,
-        "output_tokens": 212, "cached_tokens": 9100, "finish_reason": "stop",
+        "output_tokens": 212, "cached_tokens": 9100, "input_tokens": 9400,
+        "first_text_ms": 980, "finish_reason": "stop",
     }  # fmt: skip
     assert {name: line[name] for name in told} == told
     assert "error" not in line

@@ -422,6 +422,8 @@ def test_burst_past_the_buffer_is_counted_in_the_log(tmp_path, monkeypatch):
     lost = sum(row["decision"] for row in of_kind(rows, "lost"))
     assert lost > 0
     assert len(of_kind(rows, "decision")) + lost == 1000
+    assert policy.lost_records == lost
+    assert Wall().lost_records == 0
 
 
 def test_reading_lost_from_memory_leaves_no_dangling_reference(tmp_path, monkeypatch):

@@ -270,3 +270,44 @@ def test_a_free_keyword_that_looks_reserved_is_a_fault(typo):
     """A misspelt shadow switch must not govern live traffic in silence."""
     with pytest.raises(ConfigError, match="looks like the reserved keyword"):
         KvWall(threshold=0.9, max_waiting=32, **{typo: 0.0})
+
+
+class Shared(Policy):
+    """Bounds of one process, and bounds of the engine."""
+
+    name = "shared"
+    decide = admits
+
+    cap: Annotated[int | None, Param("requests", per_process=True)] = 100
+    rate: Annotated[float, Param("a rate", per_process=True)] = 10.0
+    burst: Annotated[int, Param("requests", per_process=True)] = 20
+    threshold: Annotated[float, Param("of the engine")] = 0.9
+
+
+def test_what_bounds_a_process_is_divided_among_several():
+    """Whole numbers up, to at least 1; rates exactly; the engine's own not at all."""
+    whole = {"cap": 10, "threshold": 0.8, "burst": 1, "rate": 6, "blind_cap": 5}
+    assert Shared.divided(whole, 4) == {
+        "cap": 3, "threshold": 0.8, "burst": 1, "rate": 1.5, "blind_cap": 2,
+    }  # fmt: skip
+    assert Shared(**Shared.divided(whole, 4)).rate == 1.5
+
+
+def test_a_bound_left_at_its_default_is_divided_as_well():
+    """Four processes of a default of 100 are 100 in all, not 400."""
+    assert Shared.divided({}, 4) == {"cap": 25, "rate": 2.5, "burst": 5}
+    assert Shared.divided({"cap": None}, 3)["cap"] is None
+
+
+@pytest.mark.parametrize("count", [1, 0, -2])
+def test_one_process_has_it_all(count):
+    """Nothing is added and nothing is changed."""
+    assert Shared.divided({"rate": 6, "blind_cap": 5}, count) == {
+        "rate": 6, "blind_cap": 5,
+    }  # fmt: skip
+
+
+def test_what_cannot_be_divided_is_left_for_the_constructor_to_refuse():
+    """A text for a number is the same fault with one process and with four."""
+    divided = Shared.divided({"rate": "fast", "blind_cap": True}, 4)
+    assert (divided["rate"], divided["blind_cap"]) == ("fast", True)

@@ -106,7 +106,7 @@ def test_the_gate_that_fired_is_the_reasons_own(clock):
 def test_each_replica_drains_by_itself(clock):
     """A full and an empty engine in turn are no queue that rises and falls."""
     policy = rule(above(QUEUE_DEPTH, 32), clock=clock)
-    for _ in range(8):
+    for _ in range(22):
         full = policy(reading(clock, {"queue_depth": 40}, replica="a"))
         policy(reading(clock, {"queue_depth": 3}, replica="b"))
         clock.advance(0.5)
@@ -199,7 +199,7 @@ def test_a_burst_on_an_idle_host_is_no_standstill(clock):
 def test_nothing_drains_and_defer_becomes_an_honest_reject(clock, log):
     """A queue that stands still: Retry-After at the cap, and the estimate not known."""
     policy = rule(above(QUEUE_DEPTH, 32), clock=clock, log=log)
-    d = driven(policy, clock, [40] * 6)
+    d = driven(policy, clock, [40] * 12)
     assert (d.verdict, d.reason, d.status) == ("reject", "queue_depth", 503)
     assert d.estimate_ms is None
     assert 48_000 <= d.retry_after_ms <= 60_000
@@ -207,6 +207,13 @@ def test_nothing_drains_and_defer_becomes_an_honest_reject(clock, log):
     assert "estimate_ms" not in d.body()["error"]
     assert "estimate_ms" not in log.decisions[-1]
     assert log.decisions[-1]["wait"] == "measured"
+
+
+def test_answers_of_some_seconds_are_no_standstill(clock):
+    """That none of them ended in the first seconds says nothing yet."""
+    policy = rule(above(QUEUE_DEPTH, 32), clock=clock)
+    d = driven(policy, clock, [40] * 9)
+    assert (d.verdict, d.wait) == ("defer", "default")
 
 
 def test_a_pool_of_which_nothing_ends_is_a_standstill_too(clock):
@@ -327,7 +334,7 @@ def test_near_the_cap_the_spread_is_from_the_estimate_to_sixty_seconds(
 def test_an_endless_wait_is_spread_to_the_cap_too(clock):
     """Nothing drains: from 55 to 60 s."""
     policy = rule(above(QUEUE_DEPTH, 32), clock=clock)
-    driven(policy, clock, [40] * 6)
+    driven(policy, clock, [40] * 12)
     sent = [policy(reading(clock, {"queue_depth": 40}), request_id=i).retry_after_ms
             for i in IDS]  # fmt: skip
     assert min(sent) >= 48_000

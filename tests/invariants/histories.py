@@ -41,9 +41,15 @@ OUTCOMES = st.fixed_dictionaries(
 
 
 def histories(seconds=20.0):
-    """Lists of steps: ask, first token, end, or let up to `seconds` pass."""
+    """Lists of steps.
+
+    A call, one that is held, a refusal of the host's own, a first token, an end, or
+    up to `seconds` pass.
+    """
     step = st.one_of(
         st.tuples(st.just("ask"), RAW, FACTS),
+        st.tuples(st.just("hold"), st.lists(RAW, min_size=1), FACTS, st.booleans()),
+        st.tuples(st.just("refuse"), RAW, FACTS),
         st.tuples(st.just("token"), WHICH),
         st.tuples(st.just("end"), WHICH, OUTCOMES),
         st.tuples(st.just("pass"), st.floats(0.0, seconds)),
@@ -84,6 +90,21 @@ def _ask(policy, _clock, played, raw, facts):
     played.asked.append((policy(raw, **facts), facts))
 
 
+def _hold(policy, clock, played, raws, facts, probe):
+    """Asked about reading after reading, then answered, perhaps let in as a probe."""
+    d = policy.ask(raws[0], **facts)
+    for raw in raws[1:]:
+        if d.open:
+            clock.advance(0.25)
+            d = policy.ask(raw, request_id=d.request_id, **facts)
+    played.asked.append((policy.answer(d, held_ms=1.0, probe=probe), facts))
+
+
+def _refuse(policy, _clock, played, raw, facts):
+    d = policy.refuse(raw, "rate_limit", why="early", retry_after_ms=500.0, **facts)
+    played.asked.append((d, facts))
+
+
 def _token(policy, _clock, played, which):
     policy.first_token(played.asked[which][0].request_id)
 
@@ -97,7 +118,14 @@ def _pass(_policy, clock, _played, seconds):
     clock.advance(seconds)
 
 
-STEPS = {"ask": _ask, "token": _token, "end": _end, "pass": _pass}
+STEPS = {
+    "ask": _ask,
+    "hold": _hold,
+    "refuse": _refuse,
+    "token": _token,
+    "end": _end,
+    "pass": _pass,
+}
 
 
 def watched(cls, **settings):

@@ -11,6 +11,8 @@ from operator import ge, gt, le, lt
 
 HOLDS = {">=": ge, ">": gt, "<=": le, "<": lt}
 MOST_BOUNDS = 8
+APART = ("client_closed", "upstream_refused")
+CUT_SHORT = ("length", "max_tokens", "max_output_tokens")
 
 
 def spread(values):
@@ -29,7 +31,7 @@ class Oracle:
     """The lines of one run, each record once."""
 
     def __init__(self, lines, slo=None):
-        self.decisions = once(lines, "decision", "seq")
+        self.decisions = [arrived(d) for d in once(lines, "decision", "seq")]
         self.outcomes = once(lines, "outcome", "of")
         self.slo = slo or {}
         self.by_number = {(d["run"], d["seq"]): d for d in self.decisions}
@@ -44,16 +46,21 @@ class Oracle:
     def answers(self):
         """Counts by verdict, reason and blindness."""
         rows = Counter(
-            (d["verdict"], d["reason"] or "", bool(d.get("blind")))
-            for d in self.decisions
+            (d["verdict"], reason_of(d), bool(d.get("blind"))) for d in self.decisions
         )
-        own = [d for d in self.decisions if d["verdict"] != "admit" and not blind(d)]
+        own = [
+            d
+            for d in self.decisions
+            if d["verdict"] != "admit" and not blind(d) and not by_host(d)
+        ]
         return {
             "offered": len(self.decisions),
             "enforced": sum(d["enforced"] for d in self.decisions),
             "turned_away": sum(not d["admitted"] for d in self.decisions),
             "refused": len(own),
-            "refused_enforced": sum(d["enforced"] for d in own),
+            "refused_enforced": sum(d["enforced"] and "probe" not in d for d in own),
+            "probes": sum("probe" in d for d in self.decisions),
+            "host": dict(Counter(d["why"] for d in self.decisions if by_host(d))),
             "blind": dict(Counter(d["blind"] for d in self.decisions if blind(d))),
             "rows": dict(rows),
         }
@@ -66,6 +73,7 @@ class Oracle:
         matched = [(o, d) for o, d in matched if d is not None]
         served = sum(not d["admitted"] for _, d in matched)
         ok = [(o, d) for o, d in matched if o["ok"]]
+        ended = Counter(o["error"] for o, _ in matched if not o["ok"])
         why = Counter(self.missed(o, d, 0.0) for o, d in ok)
         outputs = [(asked(d), got(o)) for o, d in ok if None not in (asked(d), got(o))]
         due = [add(fact(d, "late_ms"), o.get("ttft_ms")) for o, d in ok]
@@ -79,7 +87,11 @@ class Oracle:
             "missed": {k: n for k, n in why.items() if k and not k.startswith("no ")},
             "unjudged": {k: n for k, n in why.items() if k and k.startswith("no ")},
             "ok_alone": sum(not self.bounds(d) for _, d in ok),
-            "errors": dict(Counter(o["error"] for o, _ in matched if not o["ok"])),
+            "errors": {why: n for why, n in ended.items() if why not in APART},
+            "left": ended[APART[0]],
+            "engine_refused": ended[APART[1]],
+            "failed": sum(n for why, n in ended.items() if why not in APART),
+            "truncated": sum(o.get("finish_reason") in CUT_SHORT for o, _ in ok),
             "ttft_ms": spread(o.get("ttft_ms") for o, _ in ok),
             "ttft_due_ms": spread(due),
             "output": tuple(map(sum, zip(*outputs, strict=True))) if outputs else None,
@@ -173,7 +185,11 @@ class Oracle:
         """One gate; `still` is its bound when that did not move."""
         own = [(value, bound) for value, bound in pairs if value is not None]
         column = [d["signals"].get(name) for d in self.decisions]
-        sighted = [d["signals"].get(name) for d in self.decisions if "blind" not in d]
+        sighted = [
+            d["signals"].get(name)
+            for d in self.decisions
+            if "blind" not in d and not by_host(d)
+        ]
         whole = own
         if still is not None and any(value is not None for value in column):
             whole = [(value, still) for value in sighted if value is not None]
@@ -214,7 +230,7 @@ class Oracle:
         held, distances = 0, []
         for d in self.decisions:
             names = {name for name, _, _ in gates}
-            if "blind" in d or not names <= known_signals(d):
+            if "blind" in d or by_host(d) or not names <= known_signals(d):
                 continue
             values = d["signals"]
             held += all(HOLDS[op](values[name], bound) for name, op, bound in gates)
@@ -265,6 +281,23 @@ def call_of(decision):
     """What attempts of one call share."""
     logical = fact(decision, "logical_id")
     return logical if logical is not None else (decision["run"], decision["seq"])
+
+
+def arrived(decision):
+    """A decision whose time is that of its arrival."""
+    held_us = int(decision.get("held_ms", 0) * 1000)
+    return {**decision, "t_us": decision["t_us"] - held_us}
+
+
+def by_host(decision):
+    """Whether the host refused by itself."""
+    return decision.get("by") == "host"
+
+
+def reason_of(decision):
+    """What a row of the answers calls it."""
+    said = decision["reason"] or ""
+    return f"host: {decision['why']}" if by_host(decision) else said
 
 
 def blind(decision):

@@ -38,6 +38,10 @@ COMMANDS = {
     ),
     "log": ("admitperf.cli.log:command", "Work on the lines of a log."),
     "sim": ("admitperf.cli.sim:command", "Simulated engines: serve, run, fit, check."),
+    "gateway": (
+        "admitperf.cli.gateway:command",
+        "The front door: decide, then forward or refuse.",
+    ),
     "infra": (
         "admitperf.cli.infra:command",
         "An engine to benchmark: up, smoke, down.",

@@ -1,9 +1,13 @@
 """What a policy answered, and what to do about it."""
 
 import math
+from typing import TYPE_CHECKING
 
 from admitperf.core.gate import Gate
 from admitperf.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from admitperf.core.asked import Asked
 
 _OK = 200
 _TYPES = {
@@ -36,6 +40,10 @@ class Decision:
         should_retry: whether trying again can succeed.
         blind: why the policy could not see, or None.
         said: what a refusing policy said, before waits were computed.
+        open: a refusal that `Policy.ask` returned and that is nobody's answer yet:
+            ask again, or make it the answer with `Policy.answer`.
+        asked: what is needed to record an open refusal; None = recorded.
+        extra: what else stands on its log line, as JSON members.
         gates: the comparisons that led here.
     """
 
@@ -52,6 +60,9 @@ class Decision:
     fault: str | None = None
     said: tuple[Verdict, str | None, float | None, float | None] | None = None
     gates: tuple[Gate, ...] = ()
+    open = False
+    asked: "Asked | None" = None
+    extra = ""
 
     def __init__(
         self,

@@ -54,6 +54,12 @@ class Declared:
             else None
         )
 
+    def divided(self, value: float, count: int) -> float:
+        """One process's part of a value: whole numbers rounded up, at least 1."""
+        if float in _kinds(self.type):
+            return value / count
+        return max(1, -(-int(value) // count))
+
     def range_text(self) -> str:
         """The legal range in words."""
         p = self.param
@@ -82,8 +88,13 @@ def declared(cls: type, stop: type) -> dict[str, Declared]:
         for name, annotation in _hints(owner).items()
         if not name.startswith("_")
         and ClassVar not in (annotation, get_origin(annotation))
-        and (name not in vars(stop) or callable(getattr(stop, name)))
+        and (name not in vars(stop) or _is_behaviour(vars(stop)[name]))
     }
+
+
+def _is_behaviour(of_stop: object) -> bool:
+    """Whether it is a method or a property: an annotation makes no parameter of it."""
+    return callable(of_stop) or isinstance(of_stop, (property, classmethod))
 
 
 def bind(

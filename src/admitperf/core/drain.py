@@ -7,7 +7,9 @@ WINDOW_S = 10.0
 to end on a busy engine."""
 
 MEASURED_AFTER_S = 2.0
-"""Seconds of watching after which "nothing fell" is a measurement. Plain choice."""
+"""Seconds of watching after which what fell is a rate. That nothing fell is one only
+after the whole window: answers of some seconds end in none of the first. Plain
+choice."""
 
 _BIN_NS = 250_000_000
 """What falls this close together is kept as one: the window has at most 40 entries."""
@@ -60,7 +62,7 @@ class Drain:
             return None
         self._forget(now_ns)
         watched_s = (now_ns - self._since_ns) / 1e9
-        if watched_s < MEASURED_AFTER_S:
+        if watched_s < (MEASURED_AFTER_S if self._falls else WINDOW_S):
             return None
         return sum(amount for _, amount in self._falls) / min(watched_s, WINDOW_S)
 

@@ -8,6 +8,7 @@ class Entry:
 
     first_ns: int | None = None
     ended = False
+    replica: str | None = None
     cost = 0.0
 
     def __init__(

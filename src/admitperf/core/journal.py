@@ -9,9 +9,10 @@ from admitperf.core.decision import Decision
 from admitperf.core.notice import in_words, say
 from admitperf.core.outcome import Outcome
 from admitperf.core.record import dumps, raw_texts, sources_text
-from admitperf.core.request import Request, bounded
+from admitperf.core.request import bounded
 from admitperf.core.settings import Settings
 from admitperf.core.sink import Sink
+from admitperf.core.snapshot import Snapshot
 from admitperf.core.view import View
 
 INLINE_MOST = 32
@@ -70,12 +71,11 @@ class Journal:
             except Exception as error:  # noqa: BLE001  the child must start all the same
                 say(f"log cannot follow a fork: {in_words(error)}")
 
-    def decision(  # noqa: PLR0913, PLR0917  the parts of one line, for every request
+    def decision(
         self,
         d: Decision,
         key: str,
-        view: View,
-        request: Request,
+        snapshot: Snapshot,
         derived: str,
         now_ns: int,
         took_ns: int,
@@ -84,17 +84,21 @@ class Journal:
 
         Args:
             key: its request id, safe to write.
+            snapshot: what it was made on.
             derived: signals that are not the view's, as JSON members.
+            now_ns: when it became the answer, which may be later.
             took_ns: how long it took to decide.
         """
         sink = self.sink
         if sink is None:
             return
+        seen, request = snapshot.view, snapshot.request
+        view = seen.base or seen
         if view.raw_text is None:
             self._place_raw(view)
         age = ""
         if view.timed:
-            age_ms = (now_ns - view.taken_ns) // 1_000_000
+            age_ms = (snapshot.now_ns - view.taken_ns) // 1_000_000
             age = f'"age_ms":{max(0, age_ms)},'
         facts = f'"facts":{{{request.text()}}},' if request.given else ""
         plain = d.reason is None and d.enforced
@@ -102,7 +106,7 @@ class Journal:
         line = (
             f'{{"k":"decision","run":"{self.run}","seq":{d.seq},'
             f'"t_us":{self._epoch_us + now_ns // 1000},{view.reference}'
-            f'"id":{quoted(key)},{head}{view.told(d.gates, derived)}{facts}'
+            f'"id":{quoted(key)},{head}{d.extra}{seen.told(d.gates, derived)}{facts}'
             f'{view.raw_text}{age}"decide_us":{took_ns // 1000}}}'
         )
         try:
@@ -114,10 +118,12 @@ class Journal:
         """Writes an outcome."""
         numbers = (
             ("ttft_ms", o.ttft_ms),
+            ("first_text_ms", o.first_text_ms),
             ("max_gap_ms", o.max_gap_ms),
             ("e2e_ms", o.e2e_ms),
             ("output_tokens", o.output_tokens),
             ("cached_tokens", o.cached_tokens),
+            ("input_tokens", o.input_tokens),
         )
         words = (("finish_reason", o.finish_reason), ("error", o.error))
         told = "".join(

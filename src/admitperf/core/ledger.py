@@ -51,6 +51,8 @@ class Ledger:
         opened: requests in flight, by id.
         completions: how fast requests end.
         next_expiry_ns: when to call `expire` next.
+        expired_total: leases that ended without an end: they ran out, or were the
+            oldest of too many.
     """
 
     def __init__(self, *, reports_outcomes: bool) -> None:
@@ -63,6 +65,7 @@ class Ledger:
         self._refused: OrderedDict[str, Entry] = OrderedDict()
         self._closed: OrderedDict[str, int] = OrderedDict()
         self.next_expiry_ns = 0
+        self.expired_total = 0
         self._tenants: dict[str, list[float]] = {}
         self._sessions: dict[str, dict[int, Entry]] = {}
         self._cost = 0.0
@@ -165,6 +168,7 @@ class Ledger:
         self._judge()
 
     def _set_aside(self, entry: Entry) -> None:
+        self.expired_total += 1
         self._release(entry)
         self._expired[entry.request_id] = entry
 

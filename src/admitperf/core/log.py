@@ -178,6 +178,11 @@ class Log:
             self._closed = True
             self.flush(timeout_s)
 
+    @property
+    def lost_records(self) -> int:
+        """Records that could not be written so far, of every kind."""
+        return sum(self._lost.values())
+
     def last_words(self) -> None:
         """Says on stderr what a process that ends could not write."""
         if self._backlog():

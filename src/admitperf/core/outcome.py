@@ -19,9 +19,12 @@ class Outcome:
         request_id: the id the decision carried.
         ok: whether the answer ended properly.
         ttft_ms: time to first token, from arrival, in milliseconds.
+        first_text_ms: arrival to the first token of the answer's text, in
+            milliseconds; later than `ttft_ms` when reasoning or a tool call came first.
         max_gap_ms: longest gap between tokens, in milliseconds.
         e2e_ms: arrival to end, in milliseconds.
         output_tokens, cached_tokens: tokens.
+        input_tokens: tokens of the prompt as the engine counted them.
         finish_reason, error: the engine's words.
         request: the facts it was decided on.
         admitted: False when the host served it although it was refused.
@@ -31,10 +34,12 @@ class Outcome:
     request_id: str
     ok: bool
     ttft_ms: float | None = None
+    first_text_ms: float | None = None
     max_gap_ms: float | None = None
     e2e_ms: float | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    input_tokens: int | None = None
     finish_reason: str | None = None
     error: str | None = None
     request: Request | None = None
@@ -53,10 +58,12 @@ class Outcome:
             request_id=request_id,
             ok=_flag(ok),
             ttft_ms=_safe(milliseconds, told["ttft_ms"]),
+            first_text_ms=_safe(milliseconds, told["first_text_ms"]),
             max_gap_ms=_safe(milliseconds, told["max_gap_ms"]),
             e2e_ms=_safe(milliseconds, told["e2e_ms"]),
             output_tokens=_safe(_count, told["output_tokens"]),
             cached_tokens=_safe(_count, told["cached_tokens"]),
+            input_tokens=_safe(_count, told["input_tokens"]),
             finish_reason=_safe(bounded, told["finish_reason"]),
             error=_safe(bounded, told["error"]),
             request=entry.request,

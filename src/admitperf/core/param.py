@@ -13,6 +13,8 @@ class Param:
         above: exclusive lower bound; None = open.
         origin: where the default comes from.
         choices: the words a text may be; empty = any.
+        per_process: it bounds what this process does, so a host of several processes
+            divides it (`Policy.divided`).
     """
 
     doc: str = ""
@@ -21,3 +23,4 @@ class Param:
     above: float | None = None
     origin: str = "plain choice"
     choices: tuple[str, ...] = ()
+    per_process: bool = False

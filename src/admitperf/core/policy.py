@@ -18,12 +18,14 @@ order, locking, blindness, waits and recording. In the request path nothing rais
 """
 
 import itertools
+import math
 import os
 import weakref
 from collections.abc import Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
+from admitperf.core.asked import Asked
 from admitperf.core.blind import Blindness
 from admitperf.core.configure import configure
 from admitperf.core.decision import Decision
@@ -36,9 +38,11 @@ from admitperf.core.header import run_line
 from admitperf.core.journal import Journal
 from admitperf.core.ledger import Ledger
 from admitperf.core.notice import get_ready, in_words, say
-from admitperf.core.outcome import Outcome
+from admitperf.core.outcome import Outcome, milliseconds
+from admitperf.core.own import Own
 from admitperf.core.reading import Reading
 from admitperf.core.reasons import Reason, table
+from admitperf.core.record import dumps
 from admitperf.core.request import NOTHING_KNOWN, Request, bounded
 from admitperf.core.resolver import Resolver
 from admitperf.core.settings import RESERVED, Settings
@@ -115,6 +119,7 @@ class Policy:
         self._number = next(_numbers)
         self._seq = 0
         self._now_ns = 0
+        self._unnumbered = 0
         self._gates: list[Gate] = []
         self._said: set[str] = set()
         self._monotonic_ns = settings.clock.monotonic_ns
@@ -130,6 +135,43 @@ class Policy:
         """Its parameters, in order; empty for a class that takes any keyword."""
         return declared(cls, Policy)
 
+    @classmethod
+    def divided(cls, parameters: Mapping[str, object], count: int) -> dict[str, object]:
+        """The parameters of one process of several that share the work.
+
+        What bounds a process is divided, also where it is left at its default; whole
+        numbers are rounded up, to at least 1. The reserved `blind_cap` is divided when
+        it is among the parameters.
+
+        Args:
+            parameters: what the whole host is to keep to, by name.
+            count: processes; 1 or less changes nothing.
+        """
+        divided = dict(parameters)
+        for name, known in cls.declared().items():
+            value = milliseconds(parameters.get(name, known.default))
+            if count > 1 and known.param.per_process and value is not None:
+                divided[name] = known.divided(value, count)
+        cap = milliseconds(parameters.get("blind_cap"))
+        if count > 1 and cap is not None:
+            divided["blind_cap"] = math.ceil(cap / count)
+        return divided
+
+    @property
+    def run(self) -> str:
+        """Its run id: `f"{policy.run}-{d.seq}"` names a decision everywhere."""
+        return self._journal.run
+
+    @property
+    def number(self) -> int:
+        """The number under which a reading keeps what this policy made of it."""
+        return self._number
+
+    @property
+    def lost_records(self) -> int:
+        """Log records lost so far in this process; 0 without a log of our own."""
+        return int(getattr(self._journal.sink, "lost_records", 0))
+
     def _begin(self) -> None:
         self._lock = RLock()
         settings = self.settings
@@ -139,6 +181,7 @@ class Policy:
         self._resolver = Resolver(
             self._number, self._gates, self._sources, settings.max_age_s, self._event
         )
+        self._own = Own(self._gates)
         self._required = tuple(r for r in self.requires if isinstance(r, Signal))
         self._plain: Mapping[str, object] | None = None
         self._plain_view: View | None = None
@@ -211,6 +254,84 @@ class Policy:
             except Exception as error:  # noqa: BLE001  nothing in the request path raises
                 return self._last_resort(error, request_id)
 
+    def ask(
+        self,
+        raw_metrics: Reading | Mapping[str, object],
+        *,
+        request_id: str | None = None,
+        held_ms: float | None = None,
+        **facts: Unpack[Facts],
+    ) -> Decision:
+        """Decides as a call does, but a refusal stays open: the host may hold on.
+
+        An admission is final and recorded at once. A refusal is not recorded, not
+        numbered and charged to nobody (`d.open`): ask again with `d.request_id`, as
+        often as there is something new to see, or make it the answer with `answer`.
+        So `decide` may run many times for one request; what it counts, it counts when
+        it admits. Never raises, never waits.
+
+        Args:
+            raw_metrics, facts: as for a call.
+            request_id: the host's id, or that of an earlier ask; None = one is made.
+            held_ms: how long the request has been held, for its line.
+        """
+        with self._lock:
+            try:
+                return self._ask(raw_metrics, request_id, held_ms, facts)
+            except Exception as error:  # noqa: BLE001  nothing in the request path raises
+                return self._last_resort(error, request_id)
+
+    def answer(
+        self, d: Decision, *, held_ms: float | None = None, probe: bool = False
+    ) -> Decision:
+        """Makes an open refusal the answer: recorded, numbered, remembered.
+
+        A decision that is not open is returned as it is. Never raises.
+
+        Args:
+            held_ms: how long the request was held, for its line.
+            probe: let it in all the same, to learn whether the refusal is still
+                right; its line says so.
+        """
+        with self._lock:
+            try:
+                return self._close(d, held_ms, probe=probe)
+            except Exception as error:  # noqa: BLE001  nothing in the request path raises
+                say(f"{self.name}: answer not recorded: {in_words(error)}")
+                return d
+
+    def refuse(
+        self,
+        raw_metrics: Reading | Mapping[str, object],
+        reason: str,
+        *,
+        why: str,
+        verdict: str = "reject",
+        retry_after_ms: float | None = None,
+        estimate_ms: float | None = None,
+        request_id: str | None = None,
+        **facts: Unpack[Facts],
+    ) -> Decision:
+        """A refusal of the host's own, recorded like a decision. Never raises.
+
+        The policy is not asked and the split applies as to any refusal, so that
+        `d.admitted` may be True; only `too_large` is refused to everyone.
+
+        Args:
+            raw_metrics, request_id, facts: as for a call.
+            reason: a row of the policy's table.
+            why: the host's own word for it, as `early` or `quota`.
+            verdict: reject or defer.
+            retry_after_ms, estimate_ms: as for `reject`.
+        """
+        with self._lock:
+            try:
+                d = Decision(Verdict(verdict), reason, retry_after_ms, estimate_ms)
+                d.extra = f'"by":"host","why":{dumps(why)},'
+                return self._refuse(raw_metrics, d, request_id, facts)
+            except Exception as error:  # noqa: BLE001  nothing in the request path raises
+                return self._last_resort(error, request_id)
+
     def first_token(self, request_id: str) -> None:
         """The request has its first token. Any later call renews its lease."""
         with self._lock:
@@ -227,10 +348,12 @@ class Policy:
         ok: bool = True,  # noqa: FBT001, FBT002
         *,
         ttft_ms: float | None = None,
+        first_text_ms: float | None = None,
         max_gap_ms: float | None = None,
         e2e_ms: float | None = None,
         output_tokens: int | None = None,
         cached_tokens: int | None = None,
+        input_tokens: int | None = None,
         finish_reason: str | None = None,
         error: str | None = None,
     ) -> None:
@@ -239,16 +362,21 @@ class Policy:
         Args:
             request_id: the id its decision carried.
             ok: whether the answer ended properly.
-            ttft_ms, max_gap_ms, e2e_ms: milliseconds, from arrival; None = not known.
-            output_tokens, cached_tokens: tokens; None = not known.
+            ttft_ms, first_text_ms, max_gap_ms, e2e_ms: milliseconds, the first two
+                and the last from arrival; None = not known. `ttft_ms` is the first
+                output of any kind, `first_text_ms` the first of the answer's text.
+            output_tokens, cached_tokens, input_tokens: tokens as the engine counted
+                them; None = not known.
             finish_reason, error: the engine's words.
         """
         told = {
             "ttft_ms": ttft_ms,
+            "first_text_ms": first_text_ms,
             "max_gap_ms": max_gap_ms,
             "e2e_ms": e2e_ms,
             "output_tokens": output_tokens,
             "cached_tokens": cached_tokens,
+            "input_tokens": input_tokens,
             "finish_reason": finish_reason,
             "error": error,
         }
@@ -267,6 +395,20 @@ class Policy:
         """
         raw = reading.raw if isinstance(reading, Reading) else reading
         check(self._required, raw, self._sources, promised=self.ledger.live)
+
+    def look(self, reading: Reading) -> None:
+        """Makes of a new reading what decisions need, ahead of the first of them.
+
+        For the thread that read it: the first request to meet it is spared the work,
+        about 150 microseconds. Never raises.
+        """
+        with self._lock:
+            try:
+                if reading.views.get(self._number) is None:
+                    self._now_ns = self._monotonic_ns()
+                    self._view(reading, self._now_ns)
+            except Exception as fault:  # noqa: BLE001  then the first decision tries
+                self._event("look_failed", {"error": in_words(fault)})
 
     def flush(self, timeout_s: float = 3.0) -> bool:
         """Writes what the log holds; False when the disk would not take it in time."""
@@ -292,8 +434,81 @@ class Policy:
         given_id: object,
         facts: Mapping[str, object],
     ) -> Decision:
+        snapshot = self._look(raw, facts)
+        d = self._rule(snapshot)
+        self._seq = d.seq = self._seq + 1
+        key = self._identify(d, given_id)
+        if d.verdict is not _ADMIT or self.settings.enforce < 1.0:
+            self._settle(d, snapshot, self.settings.enforce)
+        self._keep(d, key, snapshot)
+        return d
+
+    def _ask(
+        self,
+        raw: Reading | Mapping[str, object],
+        given_id: object,
+        held_ms: float | None,
+        facts: Mapping[str, object],
+    ) -> Decision:
+        snapshot = self._look(raw, facts)
+        d = self._rule(snapshot)
+        d.extra = _held(held_ms)
+        key = ""
+        if d.verdict is not _ADMIT:
+            key = self._identify(d, given_id)
+            self._settle(d, snapshot, self.settings.enforce)
+            if not d.admitted:
+                d.open, d.asked = True, self._asked(snapshot)
+                return d
+        self._seq = d.seq = self._seq + 1
+        key = key or self._identify(d, given_id)
+        if d.verdict is _ADMIT and self.settings.enforce < 1.0:
+            self._settle(d, snapshot, self.settings.enforce)
+        self._keep(d, key, snapshot)
+        return d
+
+    def _asked(self, snapshot: Snapshot) -> Asked:
+        recorded = self._journal.sink is not None
+        derived = snapshot.text() if recorded else ""
+        return Asked(snapshot, derived, self._monotonic_ns() - snapshot.now_ns)
+
+    def _close(self, d: Decision, held_ms: float | None, *, probe: bool) -> Decision:
+        asked = d.asked
+        if not d.open or asked is None:
+            return d
+        d.open, d.asked = False, None
+        self._now_ns = self._monotonic_ns()
+        self._seq = d.seq = self._seq + 1
+        key = self._identify(d, d.request_id)
+        d.extra = _held(held_ms)
+        if probe:
+            d.admitted, d.status, d.retry_after_ms = True, _OK, None
+            d.should_retry = True
+            d.extra += '"probe":true,'
+        self._keep(d, key, asked.snapshot, asked)
+        return d
+
+    def _refuse(
+        self,
+        raw: Reading | Mapping[str, object],
+        d: Decision,
+        given_id: object,
+        facts: Mapping[str, object],
+    ) -> Decision:
+        snapshot = self._look(raw, facts)
+        self._seq = d.seq = self._seq + 1
+        key = self._identify(d, given_id)
+        enforce = 1.0 if d.reason == "too_large" else self.settings.enforce
+        self._settle(d, snapshot, enforce)
+        self._keep(d, key, snapshot)
+        return d
+
+    def _look(
+        self, raw: Reading | Mapping[str, object], facts: Mapping[str, object]
+    ) -> Snapshot:
+        """What is known now."""
         now_ns = self._now_ns = self._monotonic_ns()
-        request = self._request(facts) if facts else NOTHING_KNOWN
+        request = Request(facts) if facts else NOTHING_KNOWN
         if now_ns >= self.ledger.next_expiry_ns:
             self.ledger.expire(now_ns)
         view = raw.views.get(self._number) if type(raw) is Reading else None
@@ -302,60 +517,76 @@ class Policy:
             now_ns = self._now_ns  # later, when `observe` asked about another request
         if now_ns > view.good_until_ns:
             view = view.at(now_ns)
+        if view.reading.own_since:
+            view = self._own.added(view)
         self._gates.clear()
-        snapshot = Snapshot(view, request, self.ledger, now_ns, self._gates)
-        d = self._rule(snapshot, view)
-        if d.seq >= 0:  # a decision object used twice: what it told before must stand
-            d = Decision(*d.said) if d.said else Decision(d.verdict, d.reason)
-        d.gates = tuple(self._gates)
-        self._seq = d.seq = self._seq + 1
-        key = self._identify(d, given_id)
-        if d.verdict is not _ADMIT or self.settings.enforce < 1.0:
-            self._settle(d, snapshot)
+        return Snapshot(view, request, self.ledger, now_ns, self._gates)
+
+    def _keep(
+        self, d: Decision, key: str, snapshot: Snapshot, asked: Asked | None = None
+    ) -> None:
+        """Takes a decision into the ledger and the log, now.
+
+        Args:
+            asked: what an open refusal was decided on earlier.
+        """
+        request, now_ns, ledger = snapshot.request, self._now_ns, self.ledger
         recorded = self._journal.sink is not None
-        derived = snapshot.text() if recorded and (facts or self.ledger.live) else ""
+        derived = ""
+        if recorded and asked is None and (request.given or ledger.live):
+            derived = snapshot.text()
         entry = Entry(d.seq, key, request, now_ns, d.admitted)
-        if d.admitted:
-            self.ledger.open(entry)
+        if not d.admitted:
+            ledger.refuse(entry)
         else:
-            self.ledger.refuse(entry)
+            ledger.open(entry)
+            if self._own.live:
+                entry.replica = snapshot.replica
+                self._own.opened(entry)
         if recorded:
             took_ns = self._monotonic_ns() - now_ns
-            self._journal.decision(d, key, view, request, derived, now_ns, took_ns)
-        return d
-
-    def _request(self, facts: Mapping[str, object]) -> Request:
-        request = Request(facts)
+            if asked is not None:
+                derived, took_ns = asked.derived, asked.took_ns
+            self._journal.decision(d, key, snapshot, derived, now_ns, took_ns)
         if request.faults:
             self._event("bad_fact", {"facts": request.faults[:8]})
-        return request
 
-    def _rule(self, snapshot: Snapshot, view: View) -> Decision:
+    def _rule(self, snapshot: Snapshot) -> Decision:
+        """What the policy says, or its posture; with the gates that led there."""
         blindness = self._blindness
-        why = None
-        if self._required or blindness.owed:
-            why = blindness.why(snapshot, view, self._required)
+        view = snapshot.view
+        asked = self._required or blindness.owed
+        why = blindness.why(snapshot, view, self._required) if asked else None
         if why is None:
             try:
-                decision = self.decide(snapshot)
+                d = self.decide(snapshot)
                 if (
-                    type(decision) is not Decision
-                    or decision.verdict is not _ADMIT
-                    or decision.reason is not None
+                    type(d) is not Decision
+                    or d.verdict is not _ADMIT
+                    or d.reason is not None
                 ):
-                    self._check_answer(decision)
+                    self._check_answer(d)
             except Exception as error:  # noqa: BLE001  a failing rule makes it blind
                 why = blindness.failed(error, snapshot, view)
             else:
                 if blindness.noted is not view or self.ledger.live:
-                    blindness.sighted(view, decision)
-                return decision
-        return blindness.answer(
+                    blindness.sighted(view.base or view, d)
+        if why is not None:
+            d = self._blind_answer(why, snapshot)
+        if d.request_id:  # used twice: what it told before must stand
+            d = Decision(*d.said) if d.said else Decision(d.verdict, d.reason)
+        d.gates = tuple(self._gates)
+        return d
+
+    def _blind_answer(self, why: str, snapshot: Snapshot) -> Decision:
+        return self._blindness.answer(
             why, snapshot.now_ns, lambda held: self._again(held, snapshot)
         )
 
     def _again(self, held: View, now: Snapshot) -> Decision:
         """The rule on another view, for a posture that holds the last good one."""
+        if held.reading.own_since:
+            held = self._own.added(held)
         past = Snapshot(held, now.request, self.ledger, now.now_ns, self._gates)
         return self._check_answer(self.decide(past))
 
@@ -376,12 +607,12 @@ class Policy:
             raise TypeError(msg)
         return decision
 
-    def _settle(self, d: Decision, snapshot: Snapshot) -> None:
+    def _settle(self, d: Decision, snapshot: Snapshot, enforce: float) -> None:
         refused = d.verdict is not _ADMIT
         if refused:
             d.said = d.verdict, d.reason, d.retry_after_ms, d.estimate_ms
             self._estimator.settle(d, self._reasons[d.reason or ""], snapshot)
-        d.enforced = governed(snapshot.request, d.request_id, self.settings.enforce)
+        d.enforced = governed(snapshot.request, d.request_id, enforce)
         d.admitted = not (refused and d.enforced)
         if refused and d.admitted:
             d.status, d.retry_after_ms, d.should_retry = _OK, None, True
@@ -396,6 +627,9 @@ class Policy:
             text = f"{self.name}: request id {key!r} is still open or not usable"
             self._once("id_reused", {"id": key}, text)
         made = f"{self._journal.run}-{d.seq}"
+        if d.seq < 0:  # not numbered yet
+            self._unnumbered += 1
+            made = f"{self._journal.run}-a{self._unnumbered}"
         while made in self.ledger.opened:  # a caller who guessed it
             made += "x"
         d.request_id = made
@@ -446,6 +680,8 @@ class Policy:
             known = key is not None and self.ledger.was_closed(key)
             self._event("outcome_repeated" if known else "outcome_unknown", {"id": key})
             return
+        if self._own.live and entry.admitted:
+            self._own.closed(entry, now_ns)
         self._seq += 1
         whole = Outcome.told(request_id, ok, told, entry)
         open_ms = (now_ns - entry.opened_ns) // 1_000_000
@@ -500,10 +736,9 @@ class Policy:
         d.blind = text
         self._seq = d.seq = self._seq + 1
         key = self._identify(d, given_id if type(given_id) is str else None)
-        self._settle(d, Snapshot(view, NOTHING_KNOWN, self.ledger, now_ns, []))
-        entry = Entry(d.seq, key, NOTHING_KNOWN, now_ns, d.admitted)
-        (self.ledger.open if d.admitted else self.ledger.refuse)(entry)
-        self._journal.decision(d, key, view, NOTHING_KNOWN, "", now_ns, 0)
+        snapshot = Snapshot(view, NOTHING_KNOWN, self.ledger, now_ns, [])
+        self._settle(d, snapshot, self.settings.enforce)
+        self._keep(d, key, snapshot, Asked(snapshot, "", 0))
         return d
 
     def _after_fork(self) -> None:
@@ -516,6 +751,11 @@ class Policy:
         self._said.clear()
         self._begin()
         self._journal.after_fork()
+
+
+def _held(held_ms: float | None) -> str:
+    known = milliseconds(held_ms)
+    return "" if known is None else f'"held_ms":{round(known, 3)},'
 
 
 _policies: "weakref.WeakSet[Policy]" = weakref.WeakSet()

@@ -22,10 +22,21 @@ class Reading:
         taken_ns: when, on the monotonic clock of the policy; None = now.
         age_s: how old it already is, in seconds; ignored when `taken_ns` is given.
         interval_s: how often its scraper takes one, in seconds; None = not known.
-        replica: which replica it describes; None = not known or the only one.
+        replica: which replica it describes; None = not known, the only one, or a pool
+            as a whole.
+        own_since: the host is (one of) the front door of what was read, so what it
+            admitted since `taken_ns` is added to what a policy sees.
     """
 
-    __slots__ = ("interval_s", "raw", "replica", "series", "taken_ns", "views")
+    __slots__ = (
+        "interval_s",
+        "own_since",
+        "raw",
+        "replica",
+        "series",
+        "taken_ns",
+        "views",
+    )
 
     def __init__(
         self,
@@ -35,6 +46,7 @@ class Reading:
         age_s: float = 0.0,
         interval_s: float | None = None,
         replica: str | None = None,
+        own_since: bool = False,
     ) -> None:
         if taken_ns is None:
             taken_ns = SYSTEM.monotonic_ns() - int(age_s * 1e9)
@@ -43,6 +55,7 @@ class Reading:
         self.taken_ns = taken_ns
         self.interval_s = interval_s
         self.replica = replica
+        self.own_since = own_since
         self.views: dict[int, View] = {}
         """What each policy made of it, by the policy's number; a cache, not a fact."""
 

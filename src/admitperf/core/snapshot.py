@@ -28,6 +28,7 @@ class Snapshot:
 
     Attributes:
         request: the facts, as attributes; None = not known.
+        view: every signal of the reading, resolved.
         now_s: the policy's monotonic clock, in seconds: the only time a rule may use.
         read_none: the signals that were read and not known.
     """
@@ -43,7 +44,7 @@ class Snapshot:
         now_ns: int,
         gates: list[Gate],
     ) -> None:
-        self._view = view
+        self.view = view
         self.request = request
         self._ledger = ledger
         self.now_ns = now_ns
@@ -57,12 +58,12 @@ class Snapshot:
     @property
     def raw(self) -> Mapping[str, object]:
         """The raw metrics of the reading."""
-        return self._view.reading.raw
+        return self.view.reading.raw
 
     @property
     def replica(self) -> str | None:
         """The replica the reading describes; None = not known or the only one."""
-        return self._view.reading.replica
+        return self.view.reading.replica
 
     def read(self, signal: Signal) -> float | None:
         """The value of a signal in its unit; None when it is not known."""
@@ -70,7 +71,7 @@ class Snapshot:
 
     def read_signal(self, signal: Signal) -> SignalValue | None:
         """What `SIGNAL.read(metrics)` calls."""
-        value = self._view.values.get(signal)
+        value = self.view.values.get(signal)
         if value is None:
             value = self._derive(signal)
             if value is None:
@@ -79,19 +80,19 @@ class Snapshot:
 
     def at_least(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is at or over the bound; recorded as a gate."""
-        return (self._view.values.get(signal) or self._known(signal)) >= bound
+        return (self.view.values.get(signal) or self._known(signal)) >= bound
 
     def above(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is over the bound; recorded as a gate."""
-        return (self._view.values.get(signal) or self._known(signal)) > bound
+        return (self.view.values.get(signal) or self._known(signal)) > bound
 
     def at_most(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is at or under the bound; recorded as a gate."""
-        return (self._view.values.get(signal) or self._known(signal)) <= bound
+        return (self.view.values.get(signal) or self._known(signal)) <= bound
 
     def below(self, signal: Signal, bound: float) -> bool:
         """Whether the signal is under the bound; recorded as a gate."""
-        return (self._view.values.get(signal) or self._known(signal)) < bound
+        return (self.view.values.get(signal) or self._known(signal)) < bound
 
     def gate(self, name: str, value: float, bound: float, op: str = ">=") -> bool:
         """A comparison of a derived number, recorded under a name of its own.
@@ -105,7 +106,7 @@ class Snapshot:
 
     def text(self) -> str:
         """The signals known from the request or the ledger, as JSON members."""
-        request, ledger, known = self.request, self._ledger, self._view.values
+        request, ledger, known = self.request, self._ledger, self.view.values
         told = []
         for signal, derive in _DERIVE.items():
             value = None if signal in known else derive(request, ledger, self.now_ns)

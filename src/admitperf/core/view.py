@@ -26,11 +26,14 @@ class View:
         raw_text, reference, inline: the log's own note of how it writes the raw
             metrics.
         stale: signals dropped because their time ran out, with the reason.
+        base: the view without what this host added to it; None = nothing was added.
     """
 
     __slots__ = (
         "_told",
         "absent",
+        "added",
+        "base",
         "good_until_ns",
         "inline",
         "key",
@@ -77,6 +80,8 @@ class View:
         self.raw_text: str | None = None
         self.reference = ""
         self.inline = False
+        self.base: View | None = None
+        self.added = ""
         self._told: dict[tuple[Gate, ...], str] = {}
 
     def at(self, now_ns: int) -> "View":
@@ -100,6 +105,35 @@ class View:
             timed=self.timed,
         )
 
+    def plus(self, added: Mapping[Signal, float], gates: list[Gate]) -> "View":
+        """This view with something added to signals that it has.
+
+        Args:
+            added: amount by signal, in its unit; bounded by the signal's range.
+            gates: where the new values record their comparisons.
+        """
+        room = {
+            signal: min(amount, signal.high - float(self.values[signal]))
+            for signal, amount in added.items()
+        }
+        more = {
+            signal: SignalValue(float(self.values[signal]) + amount, signal.name, gates)
+            for signal, amount in room.items()
+        }
+        view = View(
+            self.number,
+            self.reading,
+            self.supplies,
+            {**self.values, **more},
+            self.absent,
+            self.stale,
+            timed=self.timed,
+        )
+        view.base = self
+        told = ",".join(f'"{s.name}":{number(amount)}' for s, amount in room.items())
+        view.added = f'"added":{{{told}}},'
+        return view
+
     def told(self, gates: tuple[Gate, ...], derived: str) -> str:
         """Signals and gates as JSON members.
 
@@ -112,5 +146,5 @@ class View:
             if len(self._told) >= _TOLD_KEPT:
                 self._told.clear()
             texts = ",".join([gate.text for gate in gates[-_GATES_MOST:]])
-            text = self._told[gates] = f'}},"gates":[{texts}],'
+            text = self._told[gates] = f'}},{self.added}"gates":[{texts}],'
         return f'"signals":{{{(self.text + derived)[1:]}{text}'

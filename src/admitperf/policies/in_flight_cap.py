@@ -35,6 +35,7 @@ class InFlightCap(Policy):
         Param(
             "open requests of this host; None = no bound",
             low=1,
+            per_process=True,
             origin="llm-d's concurrency detector, for one replica",
         ),
     ] = 100
@@ -43,6 +44,7 @@ class InFlightCap(Policy):
         Param(
             "open requests of one tenant; None = no bound",
             low=1,
+            per_process=True,
             origin="off: only the host knows what a tenant may hold",
         ),
     ] = None
@@ -51,6 +53,7 @@ class InFlightCap(Policy):
         Param(
             "open requests of one session; None = no bound",
             low=1,
+            per_process=True,
             origin="off: only the host knows what a session may hold",
         ),
     ] = None

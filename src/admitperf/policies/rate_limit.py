@@ -42,6 +42,7 @@ class RateLimit(Policy):
         Param(
             "requests per second that a bucket refills by",
             above=0.0,
+            per_process=True,
             high=1e6,
             origin="plain choice, to be set: no number fits every pool",
         ),
@@ -51,6 +52,7 @@ class RateLimit(Policy):
         Param(
             "requests that a full bucket lets through at once",
             low=1,
+            per_process=True,
             high=1e6,
             origin="plain choice: two seconds of the default rate",
         ),

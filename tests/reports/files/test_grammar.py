@@ -54,8 +54,19 @@ FULL = {
         sources={"kv_pressure": "a"},
         blind="signal_stale",
         why="old",
+        by="host",
+        probe=True,
+        held_ms=12.5,
+        added={"queue_depth": 2.0},
     ),
-    "outcome": byhand.outcome(1, error="e", finish_reason=None, output_tokens=9),
+    "outcome": byhand.outcome(
+        1,
+        error="e",
+        finish_reason=None,
+        output_tokens=9,
+        input_tokens=7,
+        first_text_ms=1,
+    ),
     "lost": byhand.lost(decision=3),
     "control": byhand.control("blind", seq=3, why={"deep": [1, {"a": None}]}),
     "call": byhand.call(3, tenant="t", kind="read", late_ms=0.5, computed_tokens=340),
@@ -365,4 +376,4 @@ def test_the_facts_with_a_form_are_the_facts_there_are():
 
 def test_the_pattern_stays_small_enough_for_its_automaton():
     """Twice as long, and DuckDB's 8 MB no longer hold it: 10 times slower."""
-    assert len(LINE) < 25_000
+    assert len(LINE) < 26_000

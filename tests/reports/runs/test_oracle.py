@@ -25,6 +25,7 @@ RUNS = ("k3f9x2ab", "other")
 CLOSE = st.sampled_from([0, 0.1, 0.5, 0.9, 0.95, 1.0])
 MS = st.none() | st.sampled_from([0, 12.5, 299.9, 300, 300.1, 500, 501, 900, 1000])
 VERDICTS = st.sampled_from(["admit", "admit", "defer", "reject"])
+ERRORS = ["reset", "timeout", "client_closed", "upstream_refused"]
 COUNT = st.none() | st.integers(1, 900)
 
 
@@ -55,6 +56,13 @@ def decided(draw, seq):
         "own signal": draw(st.none() | CLOSE),
     }
     changes = {"blind": "signal_stale"} if draw(st.integers(0, 5)) == 0 else {}
+    gates = draw(st.lists(gate(), max_size=3))
+    probe = verdict != "admit" and draw(st.integers(0, 3)) == 0
+    if verdict != "admit" and not changes and draw(st.integers(0, 3)) == 0:
+        changes = {"by": "host", "why": draw(st.sampled_from(["early", "quota"]))}
+        gates, probe = [], False
+    changes |= {"probe": True} if probe else {}
+    changes |= draw(st.sampled_from([{}, {}, {"held_ms": 250.5}, {"held_ms": 2000}]))
     return decision(
         seq,
         verdict,
@@ -62,9 +70,9 @@ def decided(draw, seq):
         run=draw(st.sampled_from(RUNS)),
         t_us=START_US + draw(st.integers(1, 2_000_000)),
         enforced=governed,
-        admitted=verdict == "admit" or not governed,
+        admitted=verdict == "admit" or not governed or probe,
         signals={k: v for k, v in signals.items() if draw(st.booleans())},
-        gates=draw(st.lists(gate(), max_size=3)),
+        gates=gates,
         facts={k: v for k, v in facts.items() if v is not None},
         **changes,
     )
@@ -74,7 +82,7 @@ def decided(draw, seq):
 def ended(draw, of):
     """An outcome, maybe of no decision."""
     ok = draw(st.booleans())
-    changes = {} if ok else {"error": draw(st.sampled_from(["reset", "timeout"]))}
+    changes = {} if ok else {"error": draw(st.sampled_from(ERRORS))}
     return outcome(
         of,
         run=draw(st.sampled_from(RUNS)),
@@ -83,6 +91,7 @@ def ended(draw, of):
         max_gap_ms=draw(MS),
         e2e_ms=draw(MS),
         output_tokens=draw(COUNT),
+        finish_reason=draw(st.sampled_from(["stop", "length", "max_tokens", None])),
         **changes,
     )
 

@@ -53,7 +53,15 @@ def _served(paid: Cost) -> Iterator[str]:
     yield from row("outcomes", f"{_share(paid.reported)} let in")
     errors = f": {counted(paid.errors)}" if paid.errors else ""
     yield from row("failed", f"{_share(paid.failed)} with an outcome{errors}")
+    for name, part in (
+        ("left", paid.left),
+        ("engine refused", paid.engine_refused),
+    ):
+        if part.n:
+            yield from row(name, f"{_share(part)} with an outcome")
     yield from row("completed", _completed(paid))
+    if paid.truncated.n:
+        yield from row("truncated", f"{_share(paid.truncated)} ok")
     yield from row("TTFT served", _ttft(paid.ttft_ms, "ok", paid.ttft_mean_ms))
     if paid.ttft_due_ms.n:
         yield from row("TTFT, due", _ttft(paid.ttft_due_ms, "ok"))

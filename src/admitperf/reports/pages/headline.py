@@ -78,6 +78,8 @@ def _refused(run: RunReport) -> tuple[str, str]:
         return "would fire", f"on {part} samples"
     away = answers.turned_away
     turned = f"{away} turned away" if away else "nobody turned away"
+    if answers.host:
+        turned += f"; the host refused {answers.host_total} more by itself"
     label = "would refuse" if run.finding.word == "SHADOW" else "refused"
     return label, f"{part} attempts, {turned}"
 

@@ -84,9 +84,22 @@ GROUPS = (
             Term("status", "The HTTP status of a refusal."),
             Term(
                 "refused",
-                "Deferred or rejected by the policy itself, not by its posture. It"
-                " would refuse, where nothing is enforced.",
+                "Deferred or rejected by the policy itself, not by its posture and not"
+                " by the host. It would refuse, where nothing is enforced.",
                 ("would refuse",),
+            ),
+            Term(
+                "by the host",
+                "Refused by the host without asking the policy, as a caller who is"
+                " back before its time. It is offered and refused, and no firing of"
+                " the policy.",
+                ("host",),
+            ),
+            Term(
+                "probe",
+                "A refused request that the host let in all the same, to learn whether"
+                " the refusal is still right.",
+                ("probes",),
             ),
             Term(
                 "turned away",
@@ -220,7 +233,8 @@ GROUPS = (
             ),
             Term(
                 "ended well",
-                "The answer ended properly, whatever its times. Others are failed.",
+                "The answer ended properly, whatever its times. Others left, were"
+                " refused by the engine, or failed.",
                 ("n ok",),
             ),
             Term(
@@ -230,8 +244,22 @@ GROUPS = (
             ),
             Term(
                 "failed",
-                "Let in, reported, and not ended well. It is in no latency, however"
-                " fast it failed.",
+                "Let in, reported, and not ended well, neither by its caller nor by a"
+                " refusal of the engine. It is in no latency, however fast it failed.",
+            ),
+            Term(
+                "left",
+                "Let in, and its caller left before the end (client_closed).",
+            ),
+            Term(
+                "engine refused",
+                "Let in, and refused by the engine itself (upstream_refused), with a"
+                " status or in the stream.",
+            ),
+            Term(
+                "truncated",
+                "Ended well at its limit of tokens, and not by itself: finish reason"
+                " length, max_tokens or max_output_tokens.",
             ),
             Term(
                 "TTFT",

@@ -14,7 +14,8 @@ class Row:
     """One verdict for one reason.
 
     Attributes:
-        verdict, reason: what the policy said; reason is "" for a plain admit.
+        verdict, reason: what the policy said; reason is "" for a plain admit, and
+            "host: " with the host's own word where the host refused by itself.
         blind: whether the blind posture said it, not the policy.
         n: how often.
         turned_away: of those, how often the caller was really turned away.
@@ -40,8 +41,13 @@ class Answers:
         admitted, deferred, rejected: by verdict; together they are `offered`.
         enforced: decisions the policy governed.
         turned_away: callers who got a refusal.
-        refused: deferred or rejected by the policy itself, not by its blind posture.
-        refused_enforced: of those, how many were governed.
+        refused: deferred or rejected by the policy itself, not by its blind posture
+            and not by the host.
+        refused_enforced: of those, how many were governed, and not let in as a probe.
+        probes: refusals that the host let in all the same, to learn whether they are
+            still right.
+        host: refusals of the host's own, which the policy was not asked about, by the
+            host's word for them.
         blind: decisions made blind, by reason.
         rows: by verdict and reason, the most frequent first.
     """
@@ -54,6 +60,8 @@ class Answers:
     turned_away: int
     refused: int
     refused_enforced: int
+    probes: int
+    host: dict[str, int]
     blind: dict[str, int]
     rows: tuple[Row, ...]
 
@@ -61,6 +69,16 @@ class Answers:
     def blind_total(self) -> int:
         """Decisions made blind, for whatever reason."""
         return sum(self.blind.values())
+
+    @property
+    def host_total(self) -> int:
+        """Refusals of the host's own."""
+        return sum(self.host.values())
+
+    @property
+    def decided(self) -> int:
+        """Decisions that were the policy's to make."""
+        return self.offered - self.host_total
 
 
 def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
@@ -73,7 +91,9 @@ def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
     rows = by_run(
         (run, _row(verdict, rest))
         for run, verdict, *rest in store.rows(
-            f"""SELECT run_n, verdict, reason, blind IS NOT NULL AND blind <> '',
+            f"""SELECT run_n, verdict,
+                CASE WHEN host THEN 'host: ' || {_WORD} ELSE reason END AS reason,
+                blind IS NOT NULL AND blind <> '',
                 count(*), count(*) FILTER (NOT admitted),
                 list_sort(list(DISTINCT status) FILTER (NOT admitted AND status > 0)),
                 {spread_of("retry_after_ms")}
@@ -84,27 +104,35 @@ def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
         store.rows(
             f"""SELECT run_n, count(*), count(*) FILTER (enforced),
                 count(*) FILTER (NOT admitted),
-                count(*) FILTER ({_REFUSED}), count(*) FILTER ({_REFUSED} AND enforced)
+                count(*) FILTER ({_REFUSED}),
+                count(*) FILTER ({_REFUSED} AND enforced AND NOT probe),
+                count(*) FILTER (probe)
             FROM decisions GROUP BY run_n"""
         )
     )
     blind = counted_by(store, "blind", "blind <> ''")
+    host = counted_by(store, _WORD, "host")
     return {
-        run: _answers([row for (row,) in rows[run]], counts[run], blind[run])
+        run: _answers([row for (row,) in rows[run]], counts[run], blind[run], host[run])
         for run in runs
     }
 
 
-_REFUSED = "verdict <> 'admit' AND coalesce(blind, '') = ''"
+_REFUSED = "verdict <> 'admit' AND coalesce(blind, '') = '' AND NOT host"
+_WORD = "coalesce(nullif(why, ''), reason)"
 
 
 def _answers(
-    rows: list[Row], counts: list[tuple[int, ...]], blind: dict[str, int]
+    rows: list[Row],
+    counts: list[tuple[int, ...]],
+    blind: dict[str, int],
+    host: dict[str, int],
 ) -> Answers:
     said: Counter[str] = Counter()
     for row in rows:
         said[row.verdict] += row.n
-    offered, enforced, away, refused, governed = counts[0] if counts else (0,) * 5
+    all_counts = counts[0] if counts else (0,) * 6
+    offered, enforced, away, refused, governed, probes = all_counts
     return Answers(
         offered=offered,
         admitted=said["admit"],
@@ -114,6 +142,8 @@ def _answers(
         turned_away=away,
         refused=refused,
         refused_enforced=governed,
+        probes=probes,
+        host=host,
         blind=blind,
         rows=tuple(sorted(rows, key=_order)),
     )

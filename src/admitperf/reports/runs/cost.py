@@ -49,8 +49,13 @@ class Cost:
         without_decision: outcomes whose decision is not in the log. They are in no
             number here but this one.
         ok: outcomes whose answer ended properly, of those reported.
+        left: those whose caller left before the end, of those reported.
+        engine_refused: those the engine refused, of those reported: it was asked for
+            more than it takes, so let in by us is not taken by it.
         failed: the others, of those reported.
-        errors: what ended the others.
+        errors: what ended the failed.
+        truncated: ok ones that ended at their limit of tokens and not by themselves,
+            of the ok ones.
         ttft_ms: time to first token of the ok ones.
         ttft_mean_ms: its mean; None when no ok outcome carries it.
         completed_s: from the first arrival to the last end of an ok one; None when
@@ -77,8 +82,11 @@ class Cost:
     reported: Share
     without_decision: int
     ok: Share
+    left: Share
+    engine_refused: Share
     failed: Share
     errors: dict[str, int]
+    truncated: Share
     ttft_ms: Spread
     ttft_mean_ms: float | None
     completed_s: float | None
@@ -105,6 +113,9 @@ MOST_ERRORS = 200
 
 OTHER_ERRORS = "other errors"
 
+LEFT, ENGINE_REFUSED = "client_closed", "upstream_refused"
+"""The errors of outcomes that are no failures: see docs/reference/host.md."""
+
 _OFFERED = """
 SELECT run_n, count(*), count(*) FILTER (admitted), min(t_us)
 FROM decisions GROUP BY run_n"""
@@ -117,7 +128,9 @@ SELECT run_n, count(*), count(*) FILTER (NOT admitted), count(*) FILTER (ok),
     count(*) FILTER (ok AND asked_tokens IS NOT NULL AND output_tokens IS NOT NULL),
     sum(asked_tokens) FILTER (ok AND output_tokens IS NOT NULL),
     sum(output_tokens) FILTER (ok AND asked_tokens IS NOT NULL),
-    favg(ttft_ms) FILTER (ok), max(ended_us) FILTER (ok AND t_us IS NOT NULL)
+    favg(ttft_ms) FILTER (ok), max(ended_us) FILTER (ok AND t_us IS NOT NULL),
+    count(*) FILTER (error = '{LEFT}'), count(*) FILTER (error = '{ENGINE_REFUSED}'),
+    count(*) FILTER (ok AND truncated)
 FROM judged GROUP BY run_n"""
 
 _MISSED = """
@@ -128,7 +141,8 @@ _ERRORS = f"""
 WITH ranked AS (
     SELECT run_n, error, count(*) AS n, row_number() OVER (
         PARTITION BY run_n ORDER BY count(*) DESC, error) AS place
-    FROM served WHERE NOT ok GROUP BY run_n, error)
+    FROM served WHERE NOT ok AND error NOT IN ('{LEFT}', '{ENGINE_REFUSED}')
+    GROUP BY run_n, error)
 SELECT run_n, CASE WHEN place <= {MOST_ERRORS} THEN error ELSE '{OTHER_ERRORS}' END,
     sum(n)::BIGINT FROM ranked GROUP BY ALL ORDER BY 3 DESC, min(place)"""
 
@@ -172,7 +186,7 @@ def _counts(store: Store, runs: Iterable[int]) -> dict[int, "_Counts"]:
     }
 
 
-_NOTHING = (0, 0, 0, 0, 0, 0, None, None, 0, None, None, None, None)
+_NOTHING = (0, 0, 0, 0, 0, 0, None, None, 0, None, None, None, None, 0, 0, 0)
 
 
 class _Counts(NamedTuple):
@@ -195,6 +209,14 @@ class _Counts(NamedTuple):
     got_tokens: int
     ttft_mean_ms: float | None
     last_us: int | None
+    left: int
+    engine_refused: int
+    truncated: int
+
+    @property
+    def failed(self) -> int:
+        """Ended badly, and neither by the caller nor by a refusal."""
+        return self.reported - self.ok - self.left - self.engine_refused
 
     @property
     def completed_s(self) -> float | None:
@@ -226,8 +248,11 @@ def _cost(
         reported=Share.part(counts.reported, let_in),
         without_decision=counts.ended - counts.reported,
         ok=Share.part(counts.ok, counts.reported),
-        failed=Share.part(counts.reported - counts.ok, counts.reported),
+        left=Share.part(counts.left, counts.reported),
+        engine_refused=Share.part(counts.engine_refused, counts.reported),
+        failed=Share.part(counts.failed, counts.reported),
         errors=errors,
+        truncated=Share.part(counts.truncated, counts.ok),
         ttft_ms=Spread.read(counts.ttft_ms),
         ttft_mean_ms=counts.ttft_mean_ms,
         completed_s=took_s,

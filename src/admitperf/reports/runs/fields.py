@@ -88,11 +88,19 @@ _TAKEN = (
     "decide_us",
     "blind",
     "why",
+    "by",
+    "probe",
+    "held_ms",
 )
+_LONGEST_HOLD_MS = 1e12
+"""Plain choice: thirty years, so that no number is too large for a time."""
+
 _DECISION = (
     "d.run",
     "d.seq",
-    "d.t_us",
+    # When it arrived: a held request has its line when it was answered.
+    f"""greatest(d.t_us - (least(coalesce(d.held_ms, 0), {_LONGEST_HOLD_MS}) * 1000)
+        ::BIGINT, 0) AS t_us""",
     # DuckDB's own `hash` gives two names that are built alike the same number.
     "md5_number_lower(d.id) AS id",
     "d.verdict",
@@ -108,6 +116,8 @@ _DECISION = (
     "d.decide_us",
     "d.blind",
     "d.why",
+    "coalesce(d.by = 'host', false) AS host",
+    "coalesce(d.probe, false) AS probe",
     "d.facts.logical_id IS NOT NULL AS named",
     """CASE WHEN d.facts.logical_id IS NOT NULL
         THEN md5_number_lower(d.facts.logical_id) ELSE hash(d.run, d.seq)
@@ -169,7 +179,8 @@ def others(lines: str, apart: str, outcome: str) -> str:
             CASE WHEN k IN ('run', 'lost', 'control') THEN line END AS line,
             d."of", d.ok, d.ttft_ms, d.max_gap_ms, d.e2e_ms, d.output_tokens,
             CASE WHEN NOT d.ok THEN coalesce(nullif(d.error, ''),
-                nullif(d.finish_reason, ''), 'no error given') END AS error
+                nullif(d.finish_reason, ''), 'no error given') END AS error,
+            coalesce(d.finish_reason IN {CUT_SHORT}, false) AS truncated
         FROM (
             SELECT file, line, {outcome} AS ended,
                 CASE WHEN ended THEN {_read(types)} END AS d
@@ -188,6 +199,10 @@ _OUTCOME = (
     "error",
     "finish_reason",
 )
+
+
+CUT_SHORT = ("length", "max_tokens", "max_output_tokens")
+"""Finish reasons of an answer cut at its token limit, as the three dialects say it."""
 
 
 def member(*path: str) -> str:

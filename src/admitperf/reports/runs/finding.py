@@ -2,7 +2,8 @@
 
 The rules are asked in order and the first that applies gives the finding:
 
-UNKNOWN   no decision in the log, or no header to tell a policy from a baseline.
+UNKNOWN   no decision of the policy's in the log, or no header to tell a policy from a
+          baseline.
 BASELINE  it refuses nothing by design, and refused nothing.
 UNKNOWN   more than 1 % of its decisions were made blind; or it refused nothing, and a
           signal it compares was not supplied for more than 1 % of them, or more than
@@ -10,9 +11,11 @@ UNKNOWN   more than 1 % of its decisions were made blind; or it refused nothing,
 SHADOW    nothing was enforced, or the host served what it refused.
 LIVE      it refused something.
 INERT     it ran and never answered anything but admit.
+
+What the host refused by itself says nothing of the policy, and is no firing of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from admitperf.core.request import FACTS
@@ -84,9 +87,18 @@ class Evidence:
 def finding(seen: Evidence) -> Finding:
     """The finding for one run."""
     found = next(filter(None, (rule(seen) for rule in _RULES)), None) or _inert(seen)
-    if not seen.samples:
-        return found
-    return Finding(found.word, (*found.says, "No policy governed."))
+    governed = ("No policy governed.",) if seen.samples else ()
+    return Finding(found.word, (*found.says, *_by_host(seen), *governed))
+
+
+def _by_host(seen: Evidence) -> Iterator[str]:
+    """What the host did by itself: refusals of its own, and refusals it let in."""
+    answers = seen.answers
+    if answers.host and answers.decided:
+        away = share(answers.host_total, answers.offered)
+        yield f"The host refused {away} by itself: {counted(answers.host)}."
+    if answers.probes:
+        yield f"The host let {plural(answers.probes, 'refusal')} in as probes."
 
 
 def _inert(seen: Evidence) -> Finding:
@@ -104,6 +116,17 @@ def _nothing(seen: Evidence) -> Finding | None:
         said = f"The warm-up left nothing: {cut} came, and all are left out."
         return Finding("UNKNOWN", (said,))
     return Finding("UNKNOWN", ("There is no decision in the log: no policy ran.",))
+
+
+def _unasked(seen: Evidence) -> Finding | None:
+    answers = seen.answers
+    if answers.decided:
+        return None
+    said = (
+        f"The host refused all {answers.offered} by itself: {counted(answers.host)}."
+        " The policy was never asked."
+    )
+    return Finding("UNKNOWN", (said,))
 
 
 def _headless(seen: Evidence) -> Finding | None:
@@ -125,7 +148,7 @@ def _baseline(seen: Evidence) -> Finding | None:
 
 def _blind(seen: Evidence) -> Finding | None:
     answers = seen.answers
-    if answers.blind_total <= MOST_BLIND * answers.offered:
+    if answers.blind_total <= MOST_BLIND * answers.decided:
         return None
     said = (
         f"It decided blind on {seen.of_all(answers.blind_total)}, more than 1 %:"
@@ -205,6 +228,7 @@ def _live(seen: Evidence) -> Finding | None:
 
 _RULES: tuple[Callable[[Evidence], Finding | None], ...] = (
     _nothing,
+    _unasked,
     _headless,
     _baseline,
     _blind,
@@ -229,8 +253,8 @@ def _contradiction(seen: Evidence) -> tuple[str, ...]:
 def _only_admitted(seen: Evidence) -> str:
     answers = seen.answers
     said = f"It ran and never answered anything but admit: {answers.admitted} of"
-    said += f" {answers.offered}"
-    by_posture = answers.offered - answers.admitted
+    said += f" {answers.decided}"
+    by_posture = answers.decided - answers.admitted
     return (
         f"{said}, {by_posture} refused by its blind posture."
         if by_posture
@@ -285,7 +309,7 @@ def _sometimes_unsupplied(seen: Evidence) -> tuple[str, ...]:
         f"{gate_text(gate)} could not be evaluated on {seen.of_all(gate.unknown)}, more"
         " than 1 %: the signal was not supplied."
         for gate in seen.gates
-        if gate.unknown > MOST_BLIND * seen.answers.offered
+        if gate.unknown > MOST_BLIND * seen.answers.decided
     )
 
 
@@ -308,7 +332,7 @@ def _how_near(seen: Evidence) -> tuple[str, ...]:
 
 
 def _could_not(seen: Evidence, gates: Sequence[Gate]) -> str:
-    n = seen.answers.offered
+    n = seen.answers.decided
     if n >= FEWEST_FOR_NEVER:
         return "It could not have fired"
     near = any(map(_came_near, gates))

@@ -18,7 +18,10 @@ MOST_BOUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate over a whole run. Blind decisions are in none of its numbers but one.
+    """One gate over a whole run.
+
+    Blind decisions are in none of its numbers but one, refusals of the host's own in
+    none.
 
     Attributes:
         signal: the signal's name, or the name given to a derived number.
@@ -74,7 +77,7 @@ _NEAREST = """
 
 _ASKED = f"""
 WITH texts AS (
-    SELECT run_n, blind IS NULL AS sighted, gates, count(*) AS n
+    SELECT run_n, blind IS NULL AND NOT host AS sighted, gates, count(*) AS n
     FROM decisions WHERE gates IS NOT NULL GROUP BY ALL),
 asked AS (
     SELECT run_n, sighted, n, unnest(from_json(gates, '[["VARCHAR"]]')) AS gate
@@ -174,7 +177,7 @@ def _completed(
             f"""SELECT place, bound, count(*), count(*) FILTER ({_HOLDS}),
                 min(value), max(value), {_NEAREST}
             FROM (SELECT run_n, {value} AS value FROM decisions
-                WHERE blind IS NULL AND {value} IS NOT NULL)
+                WHERE blind IS NULL AND NOT host AND {value} IS NOT NULL)
             JOIN gate USING (run_n) WHERE signal = $signal GROUP BY place, bound""",
             {"signal": signal},
         ):

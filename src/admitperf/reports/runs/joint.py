@@ -53,7 +53,8 @@ def joint(
     ((of, held, nearest),) = store.rows(
         f"""SELECT count(*), count(*) FILTER ({holds}),
             min({{'distance': greatest({short}, 0.0), 'row': row}})
-        FROM decisions WHERE run_n = {run} AND blind IS NULL AND {known}"""
+        FROM decisions WHERE run_n = {run} AND blind IS NULL AND NOT host
+            AND {known}"""
     )
     if nearest is None:
         return Share.part(held, of), None

@@ -21,7 +21,7 @@ def serve(store: Store, slos: Mapping[int, Slo]) -> None:
         """CREATE OR REPLACE TABLE served AS
         SELECT d.run_n, o.row, d.call, d.t_us, d.late_ms, d.admitted, o.ok, o.error,
             o.ttft_ms, o.max_gap_ms, o.e2e_ms, d.whole, o.output_tokens, d.asked_tokens,
-            o.ended_us,
+            o.ended_us, o.truncated,
             coalesce(everyone.slo_n, class.slo_n) AS slo_n
         FROM outcomes o
         JOIN decisions d ON d.process_n = o.process_n AND d.seq = o."of"

@@ -65,7 +65,7 @@ def load(store: Store, texts: Texts, names: Names) -> None:
 
 
 _OUTCOME = """file, run, "of", ok, t_us AS ended_us, ttft_ms, max_gap_ms, e2e_ms,
-    output_tokens, error"""
+    output_tokens, error, truncated"""
 
 
 def lines(store: Store, texts: Texts) -> str:

@@ -1,0 +1,145 @@
+"""What is found at start-up: can each pool's policy see what it reads, can it fire."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from admitperf.core.errors import MissingSignal
+from admitperf.core.policy import Policy
+from admitperf.core.reading import Reading
+from admitperf.core.series import Series
+from admitperf.core.signal import Signal
+from admitperf.core.signals import ENGINE, KV_CAPACITY_TOKENS, KV_PRESSURE
+from admitperf.core.source import Source
+from admitperf.core.window import Window
+from admitperf.engines.catalogue import engine_of
+from admitperf.gateway.edge import Edge
+from admitperf.gateway.pool import Pool
+from admitperf.gateway.readings import Readings
+from admitperf.gateway.setup import PoolSetup
+from admitperf.scrape.simulated import simulated_by
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One pool before its first request.
+
+    Attributes:
+        pool: what it was told to be.
+        parameters: of its policy, the defaults too.
+        engine: whose metrics they are; None = not known, or none was read.
+        simulated: whether the page says that the engine is simulated.
+        unread: why a replica's page cannot be read, by its name.
+        required: what the policy cannot do without, signals and facts.
+        supplied: where each signal comes from, by its name.
+        absent: names of the engine's signals that nothing supplies.
+        capacity_tokens: what the KV memory of the engines holds; None = not told.
+        reach: whether a threshold on KV pressure can be reached; None = there is none.
+        stop: why it must not be started; None = it may.
+    """
+
+    pool: PoolSetup
+    parameters: dict[str, object]
+    engine: str | None
+    simulated: bool
+    unread: dict[str, str]
+    required: tuple[str, ...]
+    supplied: dict[str, str]
+    absent: tuple[str, ...]
+    capacity_tokens: float | None
+    reach: str | None
+    stop: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether all replicas were read and nothing is missing."""
+        return self.stop is None and not self.unread
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON. No token is among them."""
+        return {
+            "pool": self.pool.name,
+            "models": list(self.pool.models),
+            "upstreams": [
+                {"name": one.name, "url": one.url, "unread": self.unread.get(one.name)}
+                for one in self.pool.upstreams
+            ],
+            "policy": self.pool.policy,
+            "parameters": self.parameters,
+            "engine": self.engine,
+            "simulated": self.simulated,
+            "required": list(self.required),
+            "supplied": self.supplied,
+            "absent": list(self.absent),
+            "capacity_tokens": self.capacity_tokens,
+            "reach": self.reach,
+            "stop": self.stop,
+        }
+
+
+def look(edge: Edge) -> list[Finding]:
+    """Reads every replica once and says what came of it, pool by pool."""
+    return [_look(pool) for pool in edge.pools.values()]
+
+
+def _look(pool: Pool) -> Finding:
+    unread = pool.seen.first() if isinstance(pool.seen, Readings) else {}
+    reading, policy = pool.seen.pool, pool.policy
+    supplied = _supplied(reading, policy)
+    capacity = KV_CAPACITY_TOKENS.read(reading)
+    page: Any = reading.raw
+    return Finding(
+        pool=pool.setup,
+        parameters=dict(policy.parameters),
+        engine=engine_of(page),
+        simulated=simulated_by(page) is not None,
+        unread=dict(unread),
+        required=tuple(_name(one) for one in policy.requires),
+        supplied={signal.name: source for signal, source in supplied.items()},
+        absent=tuple(s.name for s in ENGINE if page and s not in supplied),
+        capacity_tokens=capacity,
+        reach=_reach(policy, pool.setup, capacity),
+        stop=_missing(policy, reading) if page else None,
+    )
+
+
+def _name(required: Signal | str) -> str:
+    return required.name if isinstance(required, Signal) else required
+
+
+def _supplied(reading: Reading, policy: Policy) -> dict[Signal, str]:
+    """Where each signal comes from; one counted over time, as if it had counted."""
+    series = reading.series
+    moved = Series({key: _moved(value) for key, value in reading.raw.items()})
+    window = Window.between(series, moved, 1.0)
+    own: dict[Signal, tuple[Source, ...]] = policy.settings.source_table()
+    found = {}
+    for signal in ENGINE:
+        source, _, _ = signal.find(series, window, own.get(signal, ()))
+        if source is not None:
+            found[signal] = source.describe(signal.combine)
+    return found
+
+
+def _moved(value: object) -> object:
+    return value * 2 + 1 if isinstance(value, (int, float)) else value
+
+
+def _missing(policy: Policy, reading: Reading) -> str | None:
+    try:
+        policy.check(reading)
+    except MissingSignal as error:
+        return str(error)
+    return None
+
+
+def _reach(policy: Policy, setup: PoolSetup, capacity: float | None) -> str | None:
+    """What a threshold on KV pressure asks of the requests that run."""
+    threshold = policy.parameters.get("threshold")
+    if KV_PRESSURE not in policy.requires or not isinstance(threshold, (int, float)):
+        return None
+    page = setup.upstreams[0].name if setup.upstreams else "URL"
+    more = f"whether requests can hold that much: admitperf reach {page}"
+    if capacity is None:
+        return f"the engine does not say how much KV memory it has; {more}"
+    tokens = f"{threshold * capacity:,.0f} of {capacity:,.0f} tokens"
+    return f"{threshold:g} of the KV memory is {tokens}; {more}"

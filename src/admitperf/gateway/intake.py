@@ -1,0 +1,118 @@
+"""A request's body and its caller: read whole, replayed to the app, watched leaving."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from admitperf.gateway.setup import Limits
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+_DRAINED = 2
+"""Times the limit that is still read, and thrown away, before a body is refused: a
+client that is busy sending sees a reset instead of the answer. Plain choice."""
+
+
+class BodyTooLargeError(Exception):
+    """The body is over the limit."""
+
+
+class BodyUnfinishedError(Exception):
+    """The body never came whole: its caller left, stopped, or framed it wrongly."""
+
+
+class Intake:
+    """What comes from one caller.
+
+    Args:
+        receive: of the server.
+        limits: how large a body may be, and how long its pauses.
+
+    Attributes:
+        gone: the caller left.
+    """
+
+    __slots__ = ("_body", "_limits", "_pending", "_receive", "gone")
+
+    def __init__(self, receive: Receive, limits: Limits) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._body: bytes | None = None
+        self._pending: asyncio.Task[None] | None = None
+        self.gone = False
+
+    async def body(self, length: int | None) -> bytes:
+        """The whole body.
+
+        Args:
+            length: its announced bytes; None = not announced.
+
+        Raises:
+            BodyTooLargeError, BodyUnfinishedError: see there.
+        """
+        limit = self._limits.body_bytes
+        if length is not None and length > _DRAINED * limit:
+            raise BodyTooLargeError
+        try:
+            parts, size = await self._parts(limit)
+        except TimeoutError:
+            raise BodyUnfinishedError from None
+        if size > limit:
+            raise BodyTooLargeError
+        if length is not None and size != length:
+            raise BodyUnfinishedError
+        self._body = parts[0] if len(parts) == 1 else b"".join(parts)
+        return self._body
+
+    async def _parts(self, limit: int) -> tuple[list[bytes], int]:
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more and size <= _DRAINED * limit:
+            async with asyncio.timeout(self._limits.body_s):
+                message = await self._receive()
+            if message["type"] != "http.request":
+                self.gone = True
+                raise BodyUnfinishedError
+            part = message.get("body", b"")
+            size += len(part)
+            more = message.get("more_body", False)
+            if size <= limit:
+                parts.append(part)
+            else:
+                parts.clear()
+        return parts or [b""], size
+
+    @property
+    def whole(self) -> bytes:
+        """The body, for as long as nobody replayed it."""
+        return self._body or b""
+
+    async def replay(self) -> Message:
+        """The `receive` of the app behind: the body in one piece, then the caller."""
+        body, self._body = self._body, None
+        if body is not None:
+            return {"type": "http.request", "body": body, "more_body": False}
+        if self._pending is not None and not self._pending.cancelled():
+            await self._pending
+        if self.gone:
+            return {"type": "http.disconnect"}
+        message = await self._receive()
+        self.gone = message["type"] == "http.disconnect"
+        return message
+
+    def leaving(self) -> asyncio.Task[None]:
+        """Ends when the caller leaves; for as long as no app reads."""
+        if self._pending is None:
+            self._pending = asyncio.ensure_future(self._left())
+        return self._pending
+
+    async def _left(self) -> None:
+        while not self.gone:
+            message = await self._receive()
+            self.gone = message["type"] == "http.disconnect"
+
+    def close(self) -> None:
+        """Stops watching."""
+        if self._pending is not None:
+            self._pending.cancel()

@@ -1,0 +1,45 @@
+"""What an admitted request carries to the app behind the middleware."""
+
+
+class Ticket:
+    """Stands in the ASGI scope as `admitperf`, for apps that forward requests.
+
+    Attributes:
+        pool: the pool it was admitted to.
+        replica: the replica it was judged for, then the one it went to; None = not
+            chosen yet.
+        body: the whole request body.
+        session: of the request; None = it named none.
+        request_id: the id that answers and upstream carry.
+        deadline_s: seconds from arrival; None = none.
+        why: the word for how it failed before it had an answer; None = it did not.
+    """
+
+    __slots__ = (
+        "body", "deadline_s", "pool", "replica", "request_id", "session", "why",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        pool: str,
+        body: bytes,
+        request_id: str,
+        session: str | None = None,
+        deadline_s: float | None = None,
+        replica: str | None = None,
+    ) -> None:
+        self.pool = pool
+        self.body = body
+        self.request_id = request_id
+        self.session = session
+        self.deadline_s = deadline_s
+        self.replica = replica
+        self.why: str | None = None
+
+    def on(self, replica: str) -> None:
+        """It goes to this replica."""
+        self.replica = replica
+
+    def failed(self, why: str) -> None:
+        """No answer of an engine will come; the app answers by itself."""
+        self.why = why
