@@ -348,7 +348,8 @@ async def closed(port: int, connections: int, seconds: float) -> Answers:
 
     def again(one: Caller, end: asyncio.Future[None]) -> None:
         if loop.time() >= until_s or one.out.is_closing():
-            end.done() or end.set_result(None)
+            if not end.done():
+                end.set_result(None)
             return
         began_ns = time.monotonic_ns()
 

@@ -36,12 +36,11 @@ def test_a_model_nobody_serves_has_no_pool():
     """When every pool names its models."""
     made = edge(pool("a", ("m",)), pool("b", ("n",)))
     assert made.pool_of("x") is None
-    assert made.pool_of(None) is None
 
 
-def test_one_pool_takes_requests_that_name_no_model():
-    """There is nowhere else to go."""
-    assert edge(pool("a", ("m",))).pool_of(None).name == "a"
+def test_the_first_pool_takes_requests_that_name_no_model():
+    """Its engine knows what they lack."""
+    assert edge(pool("a", ("m",)), pool("b", ("n",))).pool_of(None).name == "a"
 
 
 def test_every_fault_of_every_pool_is_said_at_once():

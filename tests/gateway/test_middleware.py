@@ -330,6 +330,7 @@ def test_a_caller_that_leaves_while_held_never_reaches_the_engine(door, holding)
     assert len(made.pool.queue) == made.open == 0
     (line,) = made.lines("decision")
     assert (line["admitted"], line["why"]) == (False, "client_closed")
+    assert line["held_ms"] >= 40
     assert made.lines("outcome") == []
 
 

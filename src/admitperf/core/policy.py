@@ -309,6 +309,7 @@ class Policy:
         verdict: str = "reject",
         retry_after_ms: float | None = None,
         estimate_ms: float | None = None,
+        held_ms: float | None = None,
         request_id: str | None = None,
         **facts: Unpack[Facts],
     ) -> Decision:
@@ -323,11 +324,12 @@ class Policy:
             why: the host's own word for it, as `early` or `quota`.
             verdict: reject or defer.
             retry_after_ms, estimate_ms: as for `reject`.
+            held_ms: how long the request was held, for its line.
         """
         with self._lock:
             try:
                 d = Decision(Verdict(verdict), reason, retry_after_ms, estimate_ms)
-                d.extra = f'"by":"host","why":{dumps(why)},'
+                d.extra = f'"by":"host","why":{dumps(why)},{_held(held_ms)}'
                 return self._refuse(raw_metrics, d, request_id, facts)
             except Exception as error:  # noqa: BLE001  nothing in the request path raises
                 return self._last_resort(error, request_id)

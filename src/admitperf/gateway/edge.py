@@ -93,13 +93,14 @@ class Edge:
         return cls(setup, policies, seen, clock)
 
     def pool_of(self, model: str | None) -> Pool | None:
-        """The pool that serves a model; None = no pool does."""
-        found = self._by_model.get(model) if model is not None else None
-        if found is None:
-            found = self._rest
-        if found is None and model is None and len(self.pools) == 1:
-            found = next(iter(self.pools.values()))
-        return found
+        """The pool that serves a model; None = no pool does.
+
+        A request that names none goes where all others go, else to the first pool: its
+        engine knows what it lacks.
+        """
+        if model is None:
+            return self._rest or next(iter(self.pools.values()))
+        return self._by_model.get(model, self._rest)
 
     async def read(self, scope: Mapping[str, Any], body: bytes) -> Known:
         """What a request says; large bodies are read off the loop."""

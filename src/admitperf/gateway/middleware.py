@@ -8,6 +8,7 @@ are judged; everything else passes untouched.
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -317,8 +318,9 @@ class _Exchange:
     async def _own(
         self, status: int, code: str, text: str, request_id: str | None
     ) -> None:
-        reply = fault(status, code, text, self._dialect, request_id=request_id or "")
-        await self._relay(request_id or "").reply(reply)
+        made = request_id or os.urandom(8).hex()
+        reply = fault(status, code, text, self._dialect, request_id=made)
+        await self._relay(made).reply(reply)
 
     def _relay(
         self,

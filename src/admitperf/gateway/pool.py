@@ -31,6 +31,12 @@ case s-met-07."""
 EXPLAINED = 1000
 """Decisions kept for `explain`. Plain choice: about 3 MB."""
 
+REST_S = 2.0
+REST_PART = 0.2
+"""Nobody is held up to the very deadline: what is left, at most these seconds or this
+part of it, is for the engine's first token, or for the refusal's way back. Plain
+choice."""
+
 _DRAINING_MS = 1000.0
 _FROZEN = (KV_PRESSURE, QUEUE_DEPTH, RUNNING)
 _MOST_ATTEMPT = 3
@@ -347,8 +353,11 @@ class Pool:
         holding = self.setup.holding
         if not may_wait(d) or asked.facts.get("slo_class") in holding.never:
             return 0.0
-        deadline_s = asked.facts.get("deadline_s")
-        return min(holding.longest_s, math.inf if deadline_s is None else deadline_s)
+        deadline_s: float | None = asked.facts.get("deadline_s")
+        if deadline_s is None:
+            return holding.longest_s
+        rest_s = min(REST_S, deadline_s * REST_PART)
+        return min(holding.longest_s, deadline_s - rest_s)
 
     def _frozen(self, asked: Asked, now_ns: int) -> bool:
         """Whether nothing of ours is open and what the policy sees has not moved."""

@@ -161,19 +161,19 @@ def printed(folder):
 
 
 @contextmanager
-def gateway(folder, *words, ready=True, **more):
+def gateway(folder, *words, ready=True, log=True, **more):
     """Run `admitperf gateway` with some words on any port.
 
     It must not have printed a traceback, and must end when asked to.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "decisions.jsonl"
     command = [*TOOL, "gateway", *map(str, words), "--listen=127.0.0.1:0"]
+    command += [f"--log={folder / 'decisions.jsonl'}"] if log else []
     with (
         (folder / "stdout").open("w") as out,
         (folder / "stderr").open("w") as errors,
         running(
-            [*command, f"--log={log}"], env=environment(folder, **more),
+            command, env=environment(folder, **more),
             stdout=out, stderr=errors, cwd=folder,
         ) as process,
     ):  # fmt: skip
