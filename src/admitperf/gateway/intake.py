@@ -33,13 +33,14 @@ class Intake:
         gone: the caller left.
     """
 
-    __slots__ = ("_body", "_limits", "_pending", "_receive", "gone")
+    __slots__ = ("_body", "_late", "_limits", "_pending", "_receive", "gone")
 
     def __init__(self, receive: Receive, limits: Limits) -> None:
         self._receive = receive
         self._limits = limits
         self._body: bytes | None = None
         self._pending: asyncio.Task[None] | None = None
+        self._late = False
         self.gone = False
 
     async def body(self, length: int | None) -> bytes:
@@ -54,10 +55,7 @@ class Intake:
         limit = self._limits.body_bytes
         if length is not None and length > _DRAINED * limit:
             raise BodyTooLargeError
-        try:
-            parts, size = await self._parts(limit)
-        except TimeoutError:
-            raise BodyUnfinishedError from None
+        parts, size = await self._parts(limit)
         if size > limit:
             raise BodyTooLargeError
         if length is not None and size != length:
@@ -69,8 +67,7 @@ class Intake:
         parts: list[bytes] = []
         size, more = 0, True
         while more and size <= _DRAINED * limit:
-            async with asyncio.timeout(self._limits.body_s):
-                message = await self._receive()
+            message = await self._in_time()
             if message["type"] != "http.request":
                 self.gone = True
                 raise BodyUnfinishedError
@@ -82,6 +79,28 @@ class Intake:
             else:
                 parts.clear()
         return parts or [b""], size
+
+    async def _in_time(self) -> Message:
+        """What comes next, if it comes in time: `asyncio.timeout` by hand.
+
+        That one costs a request as much as reading its body does.
+        """
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._limits.body_s, self._stop, task)
+        try:
+            return await self._receive()
+        except asyncio.CancelledError:
+            if not self._late or task is None:
+                raise
+            task.uncancel()
+            raise BodyUnfinishedError from None
+        finally:
+            timer.cancel()
+
+    def _stop(self, task: asyncio.Task[Any]) -> None:
+        self._late = True
+        task.cancel()
 
     @property
     def whole(self) -> bytes:

@@ -28,8 +28,9 @@ PROBE_S = 10.0
 long, although its policy says no: a frozen gauge would say so for ever. Origin: field
 case s-met-07."""
 
-EXPLAINED = 1000
-"""Decisions kept for `explain`. Plain choice: about 3 MB."""
+EXPLAINED = 500
+"""Decisions kept for `explain`. Plain choice: about 1 MB; what lives long comes back
+cold, and costs each request."""
 
 REST_S = 2.0
 REST_PART = 0.2
