@@ -80,7 +80,7 @@ def test_s_qf_02_failed_requests_give_their_slots_back(door, tmp_path):
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     capped = pool(
-        url, "in_flight_cap", {"max_in_flight": 3}, timeouts={"first_token_s": 1.0}
+        url, "in_flight_cap", {"max_in_flight": 3}, timeouts={"first_token_s": 0.5}
     )
     words = configured(tmp_path, pools=[capped])
     with ExitStack() as first:
@@ -101,7 +101,7 @@ def test_s_qf_02_failed_requests_give_their_slots_back(door, tmp_path):
                 found = {reply.status for reply, _ in ends}
         assert found == statuses, (kind, found)
     with (
-        stub_engine(tmp_path, port=port, ttft=0.2, tokens=1),
+        stub_engine(tmp_path, port=port, ttft=0.1, tokens=1),
         ThreadPoolExecutor(3) as callers,
     ):
         good = callers.map(
@@ -125,8 +125,8 @@ def digest_of(key):
 
 
 CALLERS = 4
-SENT = 16_000
 WARM = 11_000  # more than the names it remembers, of which there are 10,000
+SENT = 16_000
 MIB = 1 << 20
 
 
@@ -163,13 +163,16 @@ def test_s_qf_08_the_key_decides_and_not_what_a_caller_calls_itself(
 ):
     """Of 16,000 requests under one key, all with new names, ten get in.
 
-    Scaled down from 100,000; memory no longer grows once 10,000 names are known.
+    Scaled down from 100,000; once 10,000 names are known memory grows no more.
     """
     stub = engine(tokens=1, ttft=0, itl=0, slots=50)
     key = digest_of(KEY)
     tenants = [{"name": "acme", "keys": [key], "per_minute": 10}]
     words = configured(
-        tmp_path, pools=[pool(stub.url, "no_admission")], tenants=tenants, secret=SECRET
+        tmp_path,
+        pools=[pool(stub.url, "no_admission")],
+        tenants=tenants,
+        secret=SECRET,
     )
     door = door(*words)
     statuses = flood(door.url, range(CALLERS * 5))

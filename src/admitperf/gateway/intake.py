@@ -98,9 +98,10 @@ class Intake:
         finally:
             timer.cancel()
 
-    def _stop(self, task: asyncio.Task[Any]) -> None:
-        self._late = True
-        task.cancel()
+    def _stop(self, task: asyncio.Task[Any] | None) -> None:
+        if task is not None:
+            self._late = True
+            task.cancel()
 
     @property
     def whole(self) -> bytes:

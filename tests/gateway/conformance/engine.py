@@ -3,8 +3,8 @@
 Run as a script it serves, on a port it prints; with `--policy` behind our middleware,
 as any ASGI app may be.
 
-Models: `ok`; `slow` (a token each 50 ms); `flood` (50 MB at once); `late` (its head a
-second before the rest); `silent` (no answer at all); `cut` (a stream that ends cleanly
+Models: `ok`; `slow` (a token each 50 ms); `flood` (50 MB at once); `late` (its head
+well before the rest); `silent` (no answer at all); `cut` (a stream that ends cleanly
 in the middle); `torn` (in the middle of an event); `busy` (an error as the first event
 of a 200); `dies` (an error in the middle); `status-N` (it, with Retry-After 7).
 """
@@ -19,10 +19,10 @@ import sys
 import uvicorn
 
 TOKENS = 6
-SLOW_TOKENS = 60
+SLOW_TOKENS = 40
 GAP_S = 0.05
 FLOOD_TOKENS = 800
-LATE_S = 1.0
+LATE_S = 0.6
 LIMIT = 1 << 20
 OF_PATH = {
     "/v1/chat/completions": "chat",
@@ -162,7 +162,7 @@ def script(dialect, model):
     if model in ("cut", "torn"):
         return [*half, *([token(dialect, TOKENS)[:-9]] * (model == "torn"))], 0
     if model == "dies":
-        return [*half, *error(dialect)], GAP_S
+        return [*half, *error(dialect)], GAP_S / 5
     return [*FIRST[dialect], *tokens, *LAST[dialect]], 0
 
 
