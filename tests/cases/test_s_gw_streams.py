@@ -180,6 +180,7 @@ def test_s_gw_13_an_agent_that_sends_again_finds_room(engine, door):
     assert reply.status == 200
     assert b"[DONE]" in body
     assert 1 <= took_s < 2
+    assert stub.waits_for("end")
     kinds = [e["event"] for e in stub.events() if e["event"] != "first_byte"]
     assert kinds == ["start", "cancelled"] * 4 + ["start", "end"]
     assert until(lambda: door.open_requests() == 0, 5)

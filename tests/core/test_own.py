@@ -26,13 +26,14 @@ def policy(clock, log):
     return QueueDepth(max_waiting=2, clock=clock, log=log, reports_outcomes=True)
 
 
-def taken(clock, replica=None, *, own_since=True, **page):
-    """A reading of this moment."""
+def taken(clock, replica=None, *, own_since=True, slots=0, **page):
+    """A reading of this moment, of an engine that has no slot to spare."""
     return Reading(
         vllm(**page),
         taken_ns=clock.monotonic_ns(),
         replica=replica,
         own_since=own_since,
+        slots=slots,
     )
 
 
@@ -86,15 +87,35 @@ def test_who_left_makes_room(policy, clock, log):
 
 
 def test_free_slots_take_the_first_ones(policy, clock, log):
-    """Fewer run than were seen to run, none waits: so many can start at once."""
-    policy(taken(clock, running=8))
+    """Fewer run than ran when it was full, none waits: so many can start at once."""
+    policy(taken(clock, running=8, waiting=1, slots=None))
     clock.advance(0.25)
-    reading = taken(clock, running=5)
+    reading = taken(clock, running=5, slots=None)
     for _ in range(4):
         policy(reading)
     assert seen(log) == (0.0, 0)
     policy(reading)
     assert seen(log) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("running", "slots", "room"),
+    [
+        (0, None, 8),
+        (3, None, 5),
+        (10, None, 10),
+        (10, 64, 54),
+        (64, 64, 0),
+        (70, 64, 0),
+    ],
+)
+def test_an_engine_nobody_saw_full_is_filled_quickly(
+    policy, clock, log, running, slots, room
+):
+    """Twice what ran, at least eight; or as many as its operator says."""
+    reading = taken(clock, running=running, slots=slots)
+    answers = [policy(reading).admitted for _ in range(room + 5)]
+    assert answers == [True] * (room + 3) + [False] * 2
 
 
 def test_a_queue_shows_that_no_slot_is_free(policy, clock, log):

@@ -69,8 +69,18 @@ def test_no_more_calls_than_allowed_are_remembered():
 def test_equal_requests_with_ids_of_their_own_are_different_calls():
     """A benchmark that repeats a prompt is no client that comes back."""
     table = attempts()
-    first = table.begin("a", None, "r-1")
+    first = table.begin("a", None, mark="r-1")
     table.refused(first, 5_000, "queue_depth", Verdict.DEFER)
-    assert table.begin("a", None, "r-2").due_ns == 0
-    again = table.begin("a", None, "r-2")
+    assert table.begin("a", None, mark="r-2").due_ns == 0
+    again = table.begin("a", None, mark="r-2")
+    assert again.logical_id != first.logical_id
+
+
+def test_a_call_known_to_be_new_is_new():
+    """A canary with a constant prompt is locked out by nobody's refusal."""
+    table = attempts()
+    first = table.begin("a", 0)
+    table.refused(first, 5_000, "queue_depth", Verdict.DEFER)
+    again = table.begin("a", 0, fresh=True)
+    assert (again.due_ns, again.tries) == (0, 0)
     assert again.logical_id != first.logical_id

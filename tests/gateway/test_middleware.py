@@ -238,6 +238,26 @@ def test_a_caller_back_before_its_time_is_told_the_rest_of_it(door):
     assert len({line["facts"]["logical_id"] for line in lines}) == 1
 
 
+@pytest.mark.parametrize(
+    ("headers", "by"),
+    [
+        ([("x-stainless-retry-count", "0")], "policy"),
+        ([("x-stainless-retry-count", "1")], "host"),
+        ([("x-stainless-retry-count", "0"), ("idempotency-key", "k")], "host"),
+        ([("x-request-id", "another")], "policy"),
+        ([], "host"),
+    ],
+)
+def test_what_makes_an_equal_request_a_call_of_its_own(door, headers, by):
+    """Its client says that it is its first try, or tells it from the others."""
+    made = door(streams(), Says, verdict="defer", because="queue_depth")
+    first = [one for one in headers if one[0] != "x-request-id"]
+    go(made, headers=first or [("x-request-id", "one")])
+    go(made, headers=headers)
+    line = made.lines("decision")[1]
+    assert line.get("by", "policy") == by
+
+
 def test_a_quota_is_kept_whatever_the_policy_says(door):
     """Two a minute, then 429."""
     setup = EdgeSetup(

@@ -50,6 +50,7 @@ class _Options(TypedDict):
     config: str | None
     listen: str | None
     upstreams: tuple[str, ...]
+    slots: int | None
     policy: str | None
     params: tuple[str, ...]
     log: str | None
@@ -99,6 +100,11 @@ def command() -> None:
     type=NAME,
     multiple=True,
     help="An engine to forward to; HOST:PORT is enough; may be given again.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(1),
+    help="Requests each engine runs at once, vLLM's --max-num-seqs.  [default: learnt]",
 )
 @click.option(
     "--policy",
@@ -260,9 +266,9 @@ def _upstreams(options: _Options) -> list[object]:
     from admitperf.scrape.token import read_token
 
     token = read_token(options["token_env"], options["token_file"])
-    if token is None:
-        return list(options["upstreams"])
-    return [{"url": url, "metrics_token": token} for url in options["upstreams"]]
+    told = {"metrics_token": token, "slots": options["slots"]}
+    known = {key: value for key, value in told.items() if value is not None}
+    return [{"url": url, **known} for url in options["upstreams"]]
 
 
 def _only_pool(told: dict[str, Any]) -> dict[str, Any]:

@@ -29,9 +29,12 @@ class Drain:
         self._value: float | None = None
 
     def watch(self, value: float, now_ns: int) -> None:
-        """Takes the quantity's value at a time; what it fell by drained."""
+        """Takes the quantity's value at a time; what it fell by drained.
+
+        Of nothing, nothing can drain: that time says nothing either.
+        """
         last, self._value = self._value, value
-        if last is None or value > last:
+        if last is None or value > last or value == last == 0:
             self.begin(now_ns)
         elif value < last:
             self.fell(last - value, now_ns)

@@ -173,7 +173,9 @@ class Estimator:
             ended = self._ledger.completions.rate_per_s(snapshot.now_ns)
             rates.append(ended and ended * self._part(signal, snapshot))
         known = [rate for rate in rates if rate is not None]
-        return max(known) if known else None
+        rate = max(known) if known else None
+        # What was read stood still; what came since had no time to.
+        return None if rate == 0 and snapshot.view.base is not None else rate
 
     def _part(self, signal: Signal, snapshot: Snapshot) -> float:
         """The part of all endings that frees this signal."""

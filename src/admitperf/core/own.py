@@ -4,9 +4,10 @@ A reading is a quarter of a second old, or more; a front door that admits meanwh
 knows what the reading cannot: a burst between two readings would pass any gate. So a
 reading taken with `own_since=True` is seen with the host's own requests added:
 
-- queue: admitted since less ended since, and less the slots that the reading shows
-  free, which are those up to the most running requests seen on that replica; none when
-  the reading shows a queue;
+- queue: admitted since less ended since, and less the slots that are free. None is
+  when the reading shows a queue. How many there are the reading says, or it is learnt:
+  once a queue was seen, the most that ran; until then twice the most that ran, and at
+  least `FIRST_SLOTS`, so that an engine nobody has seen full yet is filled quickly;
 - memory: prompt tokens of what was admitted since and is still open, as a fraction of
   the capacity, where both are known.
 
@@ -24,6 +25,11 @@ from admitperf.core.view import View
 LATELY_MOST = 4096
 """Starts and ends remembered, for readings handed over after they were taken. Plain
 choice: 8000 requests a second for a quarter of a second."""
+
+FIRST_SLOTS = 8
+"""Requests that an engine is taken to run at once before more were seen to. Plain
+choice: the smallest servers run that many; it doubles with each reading, as a new TCP
+connection does."""
 
 _READINGS_KEPT = 2
 """Readings counted for each replica: the newest, and one that is held on to."""
@@ -85,6 +91,7 @@ class Own:
         self._since: dict[str | None, deque[_Since]] = {}
         self._lately: deque[tuple[int, Entry]] = deque(maxlen=LATELY_MOST)
         self._most_running: dict[str | None, float] = {}
+        self._seen_full: set[str | None] = set()
 
     def opened(self, entry: Entry) -> None:
         """Takes a request that was started."""
@@ -149,13 +156,23 @@ class Own:
         return since
 
     def _room(self, view: View, replica: str | None) -> float:
-        """Requests that can start at once: fewer run than were seen to, none waits."""
+        """Requests that can start at once; none while others wait."""
         if RUNNING not in view.values:
             return 0.0
         running = float(view.values[RUNNING])
         most = max(self._most_running.get(replica, 0.0), running)
         if len(self._most_running) >= _REPLICAS_MOST:
             self._most_running.clear()
+            self._seen_full.clear()
         self._most_running[replica] = most
-        waiting = float(view.values.get(QUEUE_DEPTH, 0.0))
-        return 0.0 if waiting > 0 else most - running
+        if view.values.get(QUEUE_DEPTH, 0.0) > 0:
+            self._seen_full.add(replica)
+            return 0.0
+        return max(0.0, self._slots(view.reading.slots, replica, most) - running)
+
+    def _slots(self, told: int | None, replica: str | None, most: float) -> float:
+        if told is not None:
+            return told
+        if replica in self._seen_full:
+            return most
+        return max(FIRST_SLOTS, 2 * most)

@@ -26,6 +26,8 @@ class Reading:
             as a whole.
         own_since: the host is (one of) the front door of what was read, so what it
             admitted since `taken_ns` is added to what a policy sees.
+        slots: requests that what was read runs at once (vLLM's `max_num_seqs`), which
+            no metrics page says; None = not known, then it is learnt.
     """
 
     __slots__ = (
@@ -34,11 +36,12 @@ class Reading:
         "raw",
         "replica",
         "series",
+        "slots",
         "taken_ns",
         "views",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  facts about one page, by name
         self,
         raw: Mapping[str, object],
         *,
@@ -47,6 +50,7 @@ class Reading:
         interval_s: float | None = None,
         replica: str | None = None,
         own_since: bool = False,
+        slots: int | None = None,
     ) -> None:
         if taken_ns is None:
             taken_ns = SYSTEM.monotonic_ns() - int(age_s * 1e9)
@@ -56,6 +60,7 @@ class Reading:
         self.interval_s = interval_s
         self.replica = replica
         self.own_since = own_since
+        self.slots = slots
         self.views: dict[int, View] = {}
         """What each policy made of it, by the policy's number; a cache, not a fact."""
 

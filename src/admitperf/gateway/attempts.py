@@ -46,7 +46,12 @@ class Attempts:
         self._made = 0
 
     def begin(
-        self, fingerprint: str, said: int | None, mark: str | None = None
+        self,
+        fingerprint: str,
+        said: int | None,
+        *,
+        mark: str | None = None,
+        fresh: bool = False,
     ) -> Call:
         """Takes an attempt.
 
@@ -55,12 +60,12 @@ class Attempts:
             said: the number of this try by the client's own count; None = not told.
             mark: tells equal calls apart where nothing else does, such as the id its
                 caller gave the request; None = there is none.
+            fresh: it is known to be a call of its own, however equal it looks.
         """
         call = self._calls.get(fingerprint)
-        other = call is not None and None not in (mark, call.mark) and mark != call.mark
         if call is None:
             call = self._new(fingerprint, fingerprint, said)
-        elif (call.open and not said) or other:
+        elif fresh or (call.open and not said) or _differ(mark, call.mark):
             self._made += 1
             call = self._new(fingerprint, f"{fingerprint}-{self._made}", said)
         else:
@@ -88,3 +93,7 @@ class Attempts:
         if len(self._calls) > self._most:
             self._calls.popitem(last=False)
         return call
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return None not in (one, other) and one != other

@@ -89,6 +89,7 @@ class InProcess:
     Args:
         page: reads all series, in a thread of its own.
         scrape: how often.
+        slots: requests the engine runs at once; None = not known.
         clock: of the policy.
 
     Attributes:
@@ -102,10 +103,12 @@ class InProcess:
         self,
         page: Callable[[], dict[str, float]],
         scrape: Scrape,
+        slots: int | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
         self._page = page
         self._every_s = scrape.interval_s
+        self._slots = slots
         self._clock = clock
         self._ended = threading.Event()
         self._said = False
@@ -164,5 +167,9 @@ class InProcess:
             return
         self.failed = {}
         self.pool = Reading(
-            page, taken_ns=asked_ns, interval_s=self._every_s, own_since=True
+            page,
+            taken_ns=asked_ns,
+            interval_s=self._every_s,
+            own_since=True,
+            slots=self._slots,
         )

@@ -129,15 +129,27 @@ class Pool:
 
     def meet(self, known: Known, arrived_ns: int) -> Asked:
         """Takes in a request: which call it is a try at, and at which replica."""
-        said = known.said_attempt
-        marked = said is None and not known.idempotency and "session" not in known.facts
-        mark = known.request_id if marked else None
-        call = self._attempts.begin(known.fingerprint, said, mark)
+        call = self._call(known)
         facts = {**known.facts, "logical_id": call.logical_id, "attempt": call.tries}
         asked = Asked(known, call, arrived_ns, facts, known.request_id)
         if self.choose is not None:
             asked.replica = self.choose(known.facts.get("session"))
         return asked
+
+    def _call(self, known: Known) -> Call:
+        """The call it is a try at.
+
+        An idempotency key settles that. Without one, a client that counts its tries and
+        says 0 begins a call; one that does not count may tell by ids of its own.
+        """
+        said, key = known.said_attempt, known.idempotency
+        anybody = said is None and key is None and "session" not in known.facts
+        return self._attempts.begin(
+            known.fingerprint,
+            said,
+            mark=known.request_id if anybody else None,
+            fresh=said == 0 and key is None,
+        )
 
     def judge(self, asked: Asked) -> Decision:
         """The first answer: admitted, or a refusal, open if the policy made it."""

@@ -42,10 +42,12 @@ class Readings:
         )
         names = [one.name for one in upstreams]
         self._name_of = dict(zip(self._watcher.names, names, strict=True))
+        self._slots = {one.name: one.slots for one in upstreams}
         self._thread: threading.Thread | None = None
         self._told: Callable[[], None] = _nobody
         self.pool = Reading({}, own_since=True, interval_s=scrape.interval_s)
         self._replicas: dict[str, Reading] = {}
+        self._older: tuple[Reading, ...] = ()
         self.failed: dict[str, str] = {}
         self.rounds = self.failures = 0
 
@@ -91,10 +93,16 @@ class Readings:
         self.failed = {self._named(fault): fault.what for fault in one.failed}
         if not one.pages:
             return
+        self._let_go()
         pages = {self._name_of[name]: sample.page for name, sample in one.pages.items()}
         every = self._scrape.interval_s
+        slots = [self._slots[name] for name in pages]
         self.pool = Reading(
-            merged(pages), taken_ns=one.taken_ns, interval_s=every, own_since=True
+            merged(pages),
+            taken_ns=one.taken_ns,
+            interval_s=every,
+            own_since=True,
+            slots=None if None in slots else sum(filter(None, slots)),
         )
         if self._scrape.view == "replica":
             for name, sample in one.pages.items():
@@ -105,7 +113,17 @@ class Readings:
                     interval_s=every,
                     replica=mine,
                     own_since=True,
+                    slots=self._slots[mine],
                 )
+
+    def _let_go(self) -> None:
+        """Undoes the cycle of a reading and its views, once nobody decides on it.
+
+        The one being replaced keeps them: a decision may be looking at it.
+        """
+        for old in self._older:
+            old.views.clear()
+        self._older = (self.pool, *self._replicas.values())
 
     def _named(self, fault: ScrapeError) -> str:
         """The replica a fault is about: messages name its page."""

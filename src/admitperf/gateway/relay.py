@@ -154,13 +154,10 @@ class Relay:
         self.status = message["status"]
         self._watch.started(self.status, headers)
         message["headers"] = self._identified(headers)
+        self._head = message  # until there is something to send it with
         if self._watch.streaming and self.status == _OK and self._peek_s > 0:
-            self._head = message
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._peek_s, self._time_up)
-            return
-        self.begun = True
-        await self._send(message)
 
     def _identified(self, headers: Headers) -> Headers:
         """With the ids that are not there; names are in lower case, as in ASGI."""
@@ -192,6 +189,9 @@ class Relay:
 
     async def _released(self, chunk: bytes, *, more: bool) -> bool:
         """Whether the head is out; else the chunk waits with it, or became a status."""
+        if self._timer is None:
+            await self._send(self._taken_head())
+            return True
         self._early += chunk
         watch = self._watch
         if watch.refused_in_band is not None:

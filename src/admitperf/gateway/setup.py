@@ -96,12 +96,14 @@ class Upstream:
         metrics_url: its metrics page.
         name: as logs have it: host and port, if nothing else was given.
         metrics_token: bearer token of that page; None = none.
+        slots: requests it runs at once (vLLM's `max_num_seqs`); None = it is learnt.
     """
 
     url: str
     metrics_url: str
     name: str
     metrics_token: str | None = field(default=None, repr=False)
+    slots: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,7 +100,7 @@ class _Door:
         setup = told.pool(_notes(args, told.processes))
         folder = environment.get(_FOLDER)
         page = RegistryPage(REGISTRY, _PREFIX, Path(folder) if folder else None)
-        self._seen = InProcess(page, setup.scrape)
+        self._seen = InProcess(page, setup.scrape, _slots(state))
         edge = self._edge(setup, told.peek_ms)
         self._digests = digests(args, environment)
         self._own = Exposition(edge)
@@ -151,6 +151,15 @@ class _Door:
     def _is_ending(self) -> bool:
         """Whether the server waits for its last requests, of which some may be held."""
         return getattr(getattr(self._state, "server", None), "should_exit", False)
+
+
+def _slots(state: Any) -> int | None:  # noqa: ANN401
+    """Requests that the engines run at once, all ranks; None = vLLM does not say."""
+    config = getattr(state, "vllm_config", None)
+    each = getattr(getattr(config, "scheduler_config", None), "max_num_seqs", None)
+    parallel = getattr(config, "parallel_config", None)
+    ranks = getattr(parallel, "data_parallel_size", None) or 1
+    return each * ranks if isinstance(each, int) else None
 
 
 def digests(args: Any, environment: Mapping[str, str]) -> list[bytes]:  # noqa: ANN401

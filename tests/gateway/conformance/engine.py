@@ -4,9 +4,10 @@ Run as a script it serves, on a port it prints; with `--policy` behind our middl
 as any ASGI app may be.
 
 Models: `ok`; `slow` (a token each 50 ms); `flood` (50 MB at once); `late` (its head
-well before the rest); `silent` (no answer at all); `cut` (a stream that ends cleanly
-in the middle); `torn` (in the middle of an event); `busy` (an error as the first event
-of a 200); `dies` (an error in the middle); `status-N` (it, with Retry-After 7).
+well before the rest); `silent` (no answer at all); `stalled` (a head and no more);
+`cut` (a stream that ends cleanly in the middle); `torn` (in the middle of an event);
+`busy` (an error as the first event of a 200); `dies` (an error in the middle);
+`status-N` (that status, with Retry-After 7).
 """
 
 import argparse
@@ -223,7 +224,9 @@ class Engine:
             words = b'{"error":{"message":"no","type":"engine"}}'
             status = int(model.removeprefix("status-"))
             await reply(send, status, words, [(b"retry-after", b"7")])
-        elif model == "silent":
+        elif model in ("silent", "stalled"):
+            if model == "stalled":
+                await send(head(stream))
             await asyncio.create_task(gone(receive))
             return "left"
         elif stream and dialect != "embeddings":
@@ -235,8 +238,7 @@ class Engine:
     async def _stream(self, written, receive, send, model):
         events, gap_s = written
         left = asyncio.create_task(gone(receive))
-        kind = [(b"content-type", b"text/event-stream; charset=utf-8")]
-        await send({"type": "http.response.start", "status": 200, "headers": kind})
+        await send(head(stream=True))
         if model == "late":
             await send({"type": "http.response.body", "body": b"", "more_body": True})
             await asyncio.wait([left], timeout=LATE_S)
@@ -247,6 +249,13 @@ class Engine:
         await send({"type": "http.response.body", "body": b""})
         left.cancel()
         return "answered"
+
+
+def head(stream):
+    """The head of a good answer."""
+    kind = b"text/event-stream; charset=utf-8" if stream else b"application/json"
+    headers = [(b"content-type", kind)]
+    return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
 async def gone(receive):

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.gateway.conformance.door import (
@@ -172,12 +173,15 @@ def test_on_the_way_down_streams_may_end_and_nobody_new_is_let_in(tmp_path):
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory):
-    """A gateway that gives a caller one second for a head, and for a piece of body."""
+    """A gateway that gives callers a second for a head or a piece of body.
+
+    And an engine half a second to its first token.
+    """
     folder = tmp_path_factory.mktemp("hasty")
     with scripted_engine() as engine:
         words = configured(
             folder,
-            pools=[pool(engine, "says")],
+            pools=[pool(engine, "says", timeouts={"first_token_s": 0.5})],
             server={"keep_alive_s": 1.0},
             limits={"body_s": 1.0},
         )
@@ -205,6 +209,49 @@ def test_who_sends_nothing_more_is_not_waited_for(hasty, stop):
     assert not came or int(came.split()[1]) in (400, 408)
     assert len(json.loads(get(engine, "/seen")[1])) == seen + 1
     assert door.empties()
+
+
+@pytest.mark.parametrize("model", ["silent", "stalled"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_engine_that_says_no_more_than_a_head_is_given_up(hasty, model, stream):
+    """As 504 while nothing has been passed on, else by an event in the stream."""
+    engine, door = hasty
+    reply, body = post(door.url, CHAT, wish(CHAT, model, stream=stream), timeout_s=5)
+    if model == "stalled" and stream:
+        assert reply.status == 200
+        assert body.startswith(b'data: {"error":')
+        assert body.endswith(b"data: [DONE]\n\n")
+    else:
+        assert reply.status == 504
+        assert json.loads(body)["error"]["code"] == "timeout_first_token"
+        assert reply.one("x-request-id")
+    assert door.empties()
+    assert until(lambda: json.loads(get(engine, "/seen")[1])[-1]["end"] == "left", 2)
+
+
+def test_a_connection_that_was_slow_to_open_stretches_no_timeout(tmp_path):
+    """Half a second to the first token begins when the request has been sent."""
+    with (
+        scripted_engine() as engine,
+        socket.create_server(("127.0.0.1", 0), backlog=0) as deaf,
+    ):
+        where = deaf.getsockname()
+        upstream = {
+            "url": f"http://127.0.0.1:{where[1]}",
+            "metrics_url": f"{engine}/metrics",
+        }
+        one = {"upstreams": [upstream], "timeouts": {"first_token_s": 0.5}}
+        words = configured(tmp_path, pools=[one])
+        with (
+            gateway(tmp_path / "door", *words) as door,
+            socket.create_connection(where),  # its queue of one is full
+            ThreadPoolExecutor(1) as beside,
+        ):
+            ask = beside.submit(post, door.url, CHAT, wish(CHAT), timeout_s=5)
+            pause(0.3)
+            with deaf.accept()[0]:  # there is room: the kernel tries again after 1 s
+                reply, _ = ask.result()
+            assert reply.status == 504
 
 
 def test_two_requests_in_one_packet_are_two_requests(pair):

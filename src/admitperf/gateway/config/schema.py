@@ -122,6 +122,7 @@ class _Upstream(_Strict):
     metrics_url: Annotated[str, AfterValidator(_page)] | None = None
     name: _Name | None = None
     metrics_token: _Text | None = None
+    slots: _FromOne | None = None
 
 
 class _Policy(_Strict):
@@ -398,6 +399,7 @@ def _upstream(one: _Upstream) -> Upstream:
         metrics_url=one.metrics_url or f"{one.url}/metrics",
         name=one.name or urlsplit(one.url).netloc,
         metrics_token=one.metrics_token,
+        slots=one.slots,
     )
 
 

@@ -29,7 +29,7 @@ WATCHED_AFTER_S = 0.05
 of what a short one does. Plain choice: the engine works on for so long in vain."""
 
 LOOKED_EACH_S = 60.0
-"""Between two looks at the clock where there is no gap timeout. Plain choice."""
+"""Longest time between two looks at the clock. Plain choice."""
 
 RETRIED_WITHIN_NS = 1_000_000_000
 """Origin: the contract of the gateway. A kept connection that died later worked."""
@@ -66,6 +66,7 @@ class Passage:
         "_receive",
         "_send",
         "_since_ns",
+        "_soonest_s",
         "_stalled",
         "_task",
         "_timeouts",
@@ -93,6 +94,8 @@ class Passage:
         self._began_ns = self._since_ns = self._now_ns()
         self._limit_s: float | None = None
         self._word = ""
+        limits_s = timeouts.first_token_s, timeouts.gap_s, LOOKED_EACH_S
+        self._soonest_s = min(one for one in limits_s if one is not None)
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(WATCHED_AFTER_S, self._tick)
 
@@ -101,8 +104,9 @@ class Passage:
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
-        if self._watcher is not None:
-            self._watcher.cancel()
+        watcher, self._watcher = self._watcher, None  # it holds this: no cycle is left
+        if watcher is not None:
+            watcher.cancel()
         self._drop()
 
     async def ask(
@@ -231,7 +235,7 @@ class Passage:
         if self._watcher is None:
             self._watcher = asyncio.ensure_future(self._watch())
         now_ns = self._now_ns()
-        left_s = self._timeouts.gap_s or LOOKED_EACH_S
+        left_s = self._soonest_s  # a limit set after this look runs out after the next
         for limit_s, since_ns, word in (
             (self._timeouts.total_s, self._began_ns, "timeout_total"),
             (self._limit_s, self._since_ns, self._word),
