@@ -40,6 +40,7 @@ class Engine:
 
 async def hold_all(queue, waiters):
     """Holds each, and lets them get in line."""
+    assert all(queue.enter(one) for one in waiters)
     tasks = [asyncio.ensure_future(queue.hold(one)) for one in waiters]
     await asyncio.wait(tasks, timeout=0.01)
     return tasks
@@ -161,6 +162,7 @@ def test_nobody_is_held_past_its_time():
     async def run():
         queue = HoldQueue(most=10)
         waiter = Waiter(Engine().ask("a"), no(), wait_s=0.05)
+        assert queue.enter(waiter)
         held_ms = await asyncio.wait_for(queue.hold(waiter), timeout=5)
         return held_ms, waiter.decision, len(queue)
 
@@ -241,3 +243,41 @@ def test_a_change_asks_only_a_few():
         return asked
 
     assert asyncio.run(run()) == TRIED_AT_ONCE
+
+
+def test_no_more_enter_than_allowed_not_even_at_once():
+    """A place is taken when it is given, not a turn of the loop later."""
+
+    async def run():
+        queue = HoldQueue(most=4)
+        return [
+            queue.enter(Waiter(Engine().ask("a"), no(), wait_s=60)) for _ in range(64)
+        ]
+
+    assert asyncio.run(run()).count(True) == 4
+
+
+def test_nobody_enters_a_closed_queue():
+    """Shutdown cannot be slipped past."""
+
+    async def run():
+        queue = HoldQueue(most=4)
+        queue.close()
+        return queue.enter(Waiter(Engine().ask("a"), no(), wait_s=60))
+
+    assert asyncio.run(run()) is False
+
+
+def test_tenants_that_passed_through_are_forgotten():
+    """Inventing tenants fills no memory, also while one stays."""
+
+    async def run():
+        engine, queue = Engine(), HoldQueue(most=10)
+        queue.enter(Waiter(engine.ask("stays"), no(), tenant="stays", wait_s=60))
+        for number in range(5000):
+            passing = Waiter(engine.ask(number), no(), tenant=str(number), wait_s=60)
+            queue.enter(passing)
+            queue.leave(passing)
+        return len(queue._had)
+
+    assert asyncio.run(run()) < 2000

@@ -9,7 +9,7 @@ from tests.gateway.asgi import DONE, Caller, answers, event, scope, streams
 
 from admitperf import Policy
 from admitperf.gateway.broke import UpstreamBroke
-from admitperf.gateway.setup import EdgeSetup, Limits, PoolSetup, Tenant
+from admitperf.gateway.setup import EdgeSetup, Holding, Limits, PoolSetup, Tenant
 
 CHAT = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 ROLE = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n'
@@ -71,7 +71,14 @@ def test_what_is_not_judged_passes_untouched(door):
 
 
 @pytest.mark.parametrize(
-    "path", ["//v1//chat/completions", "/v1/chat/completions/", "/v1/messages"]
+    "path",
+    [
+        "//v1//chat/completions",
+        "/v1/chat/completions/",
+        "/v1/./chat/completions",
+        "/v1/x/../chat/completions",
+        "/../v1/messages",
+    ],
 )
 def test_slashes_do_not_get_around_the_door(door, path):
     """The same path, written otherwise."""
@@ -458,3 +465,95 @@ def test_a_long_answer_keeps_no_body(door):
     held = asyncio.run(run())
     tracemalloc.stop()
     assert held < 2 * size
+
+
+def test_a_quota_holds_for_the_held_too(door):
+    """Room for everybody is no room for one tenant over its share."""
+    Room.room = False
+    secret = b"s" * 16
+    digest = door(answers(b"{}"), setup=EdgeSetup(secret=secret)).edge.tenants.digest(
+        "sk-1"
+    )
+    tenants = {digest: Tenant(name="acme", in_flight=1, per_minute=2)}
+    pool = PoolSetup(holding=Holding(defer="hold", longest_s=0.5))
+    setup = EdgeSetup(secret=secret, tenants=tenants, pools=(pool,))
+    go_on = asyncio.Event()
+
+    async def app(_scope, receive, send):
+        await receive()
+        open_at_once.append(made.open)
+        await go_on.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def run():
+        key = [("authorization", "Bearer sk-1")]
+        callers = [Caller(b'{"prompt":"%d"}' % n) for n in range(4)]
+        asked = (made.app(scope(headers=key), c.receive, c.send) for c in callers)
+        tasks = [asyncio.ensure_future(one) for one in asked]
+        await asyncio.wait(tasks, timeout=0.05)
+        Room.room = True
+        made.pool.queue.pump()
+        await asyncio.wait(tasks, timeout=1)
+        go_on.set()
+        await asyncio.gather(*tasks)
+
+    open_at_once = []
+    made = door(app, Room, setup=setup)
+    asyncio.run(run())
+    assert max(open_at_once) == 1
+
+
+def test_bodies_of_any_bytes_like_kind_pass(door):
+    """Frameworks send memoryviews and bytearrays."""
+    parts = [memoryview(event("a")), bytearray(event("b", "stop")), DONE]
+    caller = go(door(streams(*parts)))
+    assert caller.body == b"".join(bytes(part) for part in parts)
+
+
+def test_an_app_without_a_lifespan_is_judged_all_the_same(door):
+    """Its server goes on without one, and so do the readings."""
+
+    async def app(asked, receive, send):
+        assert asked["type"] == "http"
+        await answers(b"{}")(asked, receive, send)
+
+    async def run():
+        made = door(app)
+
+        async def start():
+            return {"type": "lifespan.startup"}
+
+        with pytest.raises(AssertionError):
+            await made.app({"type": "lifespan"}, start, None)
+        return made, made.edge
+
+    closed = []
+    made, edge = asyncio.run(run())
+    edge.close = lambda: closed.append(1)
+    assert go(made).status == 200
+    assert closed == []
+
+
+def test_shutdown_closes_readings_and_logs(door):
+    """When the server says so, and not before."""
+
+    async def app(_scope, receive, _send):
+        assert (await receive())["type"] == "lifespan.startup"
+        order.append("started")
+        assert (await receive())["type"] == "lifespan.shutdown"
+        order.append("ended")
+
+    async def run():
+        made = door(app)
+        made.edge.close = lambda: order.append("closed")
+        told = iter(("lifespan.startup", "lifespan.shutdown"))
+
+        async def receive():
+            return {"type": next(told)}
+
+        await made.app({"type": "lifespan"}, receive, None)
+
+    order = []
+    asyncio.run(run())
+    assert order == ["started", "closed", "ended"]

@@ -183,6 +183,11 @@ class Log:
         """Records that could not be written so far, of every kind."""
         return sum(self._lost.values())
 
+    @property
+    def waiting_records(self) -> int:
+        """Records not written yet: more than a second's work while a disk fails."""
+        return self._backlog()
+
     def last_words(self) -> None:
         """Says on stderr what a process that ends could not write."""
         if self._backlog():
@@ -403,6 +408,7 @@ _logs: "weakref.WeakSet[Log]" = weakref.WeakSet()
 
 
 _ending = threading.Event()
+_registered: set[int] = set()  # processes that flush at their end
 
 
 @atexit.register
@@ -417,5 +423,6 @@ def _flush_all() -> None:
 def _flush_with_multiprocessing() -> None:
     """A multiprocessing child ends through `os._exit`, which runs no atexit hook."""
     util = sys.modules.get("multiprocessing.util")
-    if util is not None:
+    if util is not None and os.getpid() not in _registered:
+        _registered.add(os.getpid())
         util.Finalize(None, _flush_all, exitpriority=0)

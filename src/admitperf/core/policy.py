@@ -172,6 +172,11 @@ class Policy:
         """Log records lost so far in this process; 0 without a log of our own."""
         return int(getattr(self._journal.sink, "lost_records", 0))
 
+    @property
+    def waiting_records(self) -> int:
+        """Log records not written yet; it grows while a disk takes none."""
+        return int(getattr(self._journal.sink, "waiting_records", 0))
+
     def _begin(self) -> None:
         self._lock = RLock()
         settings = self.settings

@@ -16,6 +16,10 @@ TRIED_AT_ONCE = 8
 """Waiting requests asked about in one go before the rest wait for the next change: the
 first may lack room only for its own size or session. Plain choice."""
 
+_REMEMBERED = 1000
+"""Tenants whose share is remembered before those without a claim are forgotten. Plain
+choice: about 100 KB."""
+
 _NS = 1_000_000_000
 
 
@@ -94,22 +98,31 @@ class HoldQueue:
         """Whether one more would be too many, or nobody is held any longer."""
         return self.closed or len(self._waiters) >= self._most
 
+    def enter(self, waiter: Waiter) -> bool:
+        """Takes a request in, here and now; False = there is no place for it.
+
+        Who enters must `leave`, or `hold`, which leaves.
+        """
+        if self.full:
+            return False
+        now_ns = waiter.began_ns = self._clock.monotonic_ns()
+        waiter.until_ns = now_ns + int(waiter.wait_s * _NS)
+        self._enter(waiter)
+        return True
+
     async def hold(self, waiter: Waiter) -> float:
-        """Holds a request until its answer is known or its time is up.
+        """Waits until the answer is known, or the time is up, for one that entered.
 
         Returns:
             How long it was held, in milliseconds. `waiter.decision` is the answer:
             admitted, or a refusal still open.
         """
-        now_ns = waiter.began_ns = self._clock.monotonic_ns()
-        waiter.until_ns = now_ns + int(waiter.wait_s * _NS)
-        self._enter(waiter)
         timer = asyncio.get_running_loop().call_later(waiter.wait_s, waiter.wake)
         try:
             await waiter.woken
         finally:
             timer.cancel()
-            self._leave(waiter)
+            self.leave(waiter)
         return self.held_ms(waiter)
 
     def held_ms(self, waiter: Waiter) -> float:
@@ -129,7 +142,7 @@ class HoldQueue:
             elif may_wait(d) and not self._too_late(waiter):
                 tried.add(id(waiter))
                 continue
-            self._leave(waiter)
+            self.leave(waiter)
             waiter.wake()
 
     def close(self) -> None:
@@ -167,7 +180,13 @@ class HoldQueue:
         self._now = max(self._now, self._had[waiter.tenant])
         self._had[waiter.tenant] += waiter.work
 
-    def _leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: Waiter) -> None:
+        """It is held no longer; a second time there is nothing to do."""
         self._waiters.pop(id(waiter), None)
-        if not self._waiters:  # then nobody has had more than anybody else
-            self._had = {t: had for t, had in self._had.items() if had > self._now}
+        if len(self._had) > _REMEMBERED and len(self._had) > 2 * len(self._waiters):
+            here = {one.tenant for one in self._waiters.values()}
+            self._had = {
+                tenant: had
+                for tenant, had in self._had.items()
+                if had > self._now or tenant in here
+            }

@@ -9,6 +9,7 @@ are judged; everything else passes untouched.
 
 import asyncio
 import os
+import posixpath
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -99,19 +100,23 @@ class AdmissionMiddleware:
                 return
         if kind == "lifespan":
             self.edge.start()
-            try:
-                await self.app(scope, receive, send)
-            finally:
-                self.edge.close()
+            await self.app(scope, partial(self._until_shutdown, receive), send)
             return
         await self.app(scope, receive, send)
+
+    async def _until_shutdown(self, receive: Receive) -> Message:
+        """The app's `receive` of a server's life. An app without one goes on."""
+        message = await receive()
+        if message["type"] == "lifespan.shutdown":
+            self.edge.close()
+        return message
 
 
 def judged(scope: Scope) -> str | None:
     """The path a request is judged by; None = it is not.
 
-    Doubled slashes, a slash at the end and the path an app is mounted under make no
-    difference.
+    Doubled slashes, dot segments, a slash at the end and the path an app is mounted
+    under make no difference: what stands between may resolve them.
     """
     path: str = scope["path"]
     if path in JUDGED:
@@ -119,7 +124,7 @@ def judged(scope: Scope) -> str | None:
     root = scope.get("root_path", "")
     if root and path.startswith(root):
         path = path[len(root) :]
-    path = "/" + "/".join(part for part in path.split("/") if part)
+    path = "/" + posixpath.normpath(path).strip("/")
     return path if path in JUDGED else None
 
 
@@ -226,6 +231,7 @@ class _Exchange:
             raise
         finally:
             held.cancel()
+            pool.queue.leave(waiter)
         held_ms = pool.queue.held_ms(waiter)
         if self._intake.gone:
             pool.left(asked, waiter.decision, held_ms)
@@ -265,7 +271,7 @@ class _Exchange:
             pool.ended(asked, d, self._outcome(watch, why))
             self._identify(asked, relay.status)
             if known.wish.readable and asked.outcome.get("input_tokens"):
-                self._edge.learn(known.wish, asked.outcome["input_tokens"])  # type: ignore[arg-type]
+                self._edge.learn(known.wish, asked.outcome["input_tokens"])
 
     async def _run_app(self, relay: Relay) -> None:
         """Runs the app, and closes its answer when that broke off."""

@@ -8,7 +8,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.decision import Decision
@@ -78,7 +78,16 @@ class Asked:
     facts: dict[str, Any]
     request_id: str | None = None
     replica: str | None = None
-    outcome: Mapping[str, object] = field(default_factory=dict)
+    outcome: dict[str, Any] = field(default_factory=dict)
+
+
+class Told(NamedTuple):
+    """What `explain` says of a decision, and nothing that is large."""
+
+    decision: Decision
+    facts: Mapping[str, object]
+    slo: Mapping[str, float]
+    outcome: Mapping[str, object]
 
 
 class Pool:
@@ -121,8 +130,9 @@ class Pool:
         self.last: Decision | None = None
         self._attempts = Attempts(limits.identities)
         self._quotas = quotas
+        quotas.policies.append(policy)
         self._clock = clock
-        self._explained: OrderedDict[str, tuple[Asked, Decision]] = OrderedDict()
+        self._explained: OrderedDict[str, Told] = OrderedDict()
         self._still: tuple[tuple[float | None, ...], int] = ((), 0)
 
     # Before the start.
@@ -180,18 +190,18 @@ class Pool:
         )
 
     def waiter(self, asked: Asked, d: Decision) -> Waiter | None:
-        """The place it gets in the holding queue; None = it is to be answered."""
+        """The place it has now in the holding queue; None = it is to be answered."""
         holding = self.setup.holding
         patience_s = self._patience_s(asked, d)
-        if patience_s <= 0 or self.queue.full or holding.defer != "hold":
+        if patience_s <= 0 or holding.defer != "hold":
             return None
         tenant = asked.known.identity.setup
         facts = asked.facts
         tokens = (facts.get("input_tokens") or 1) + (
             facts.get("max_output_tokens") or 0
         )
-        return Waiter(
-            lambda held_ms: self._held(asked, held_ms),
+        waiter = Waiter(
+            lambda held_ms: self._held(asked, held_ms, waiter.decision),
             d,
             tenant=asked.known.identity.tenant,
             weight=tenant.weight if tenant else 1.0,
@@ -199,6 +209,7 @@ class Pool:
             priority=facts.get("priority") or 0,
             wait_s=patience_s,
         )
+        return waiter if self.queue.enter(waiter) else None
 
     def too_large(self, asked: Asked) -> Decision:
         """Its body is over the limit: refused, whatever the policy would say."""
@@ -217,7 +228,7 @@ class Pool:
     def ended(self, asked: Asked, d: Decision, outcome: dict[str, Any]) -> None:
         """An admitted request ended; gives its lease back."""
         self.policy.outcome(d.request_id, **outcome)
-        asked.outcome = outcome
+        asked.outcome.update(outcome, replica=asked.replica)
         ok = bool(outcome.get("ok"))
         self._attempts.ended(asked.known.fingerprint, asked.call, served=ok)
         self.counters.outcomes["ok" if ok else str(outcome.get("error"))] += 1
@@ -236,13 +247,13 @@ class Pool:
             (
                 one
                 for one in reversed(self._explained.values())
-                if one[1].request_id == name
+                if one.decision.request_id == name
             ),
             None,
         )
         if found is None:
             return None
-        asked, d = found
+        d = found.decision
         return {
             "pool": self.name,
             "decision_id": self.number(d),
@@ -256,10 +267,9 @@ class Pool:
             "wait": d.wait,
             "blind": d.blind,
             "gates": [[g.name, g.value, g.op, g.bound, g.held] for g in d.gates],
-            "facts": asked.facts,
-            "slo": asked.known.slo,
-            "replica": asked.replica,
-            "outcome": dict(asked.outcome),
+            "facts": found.facts,
+            "slo": found.slo,
+            "outcome": dict(found.outcome),
         }
 
     def forget_call(self, asked: Asked) -> None:
@@ -283,8 +293,13 @@ class Pool:
             **facts,
         )
 
-    def _held(self, asked: Asked, held_ms: float) -> Decision:
-        """Asks again for one that is held; an admission is recorded at once."""
+    def _held(self, asked: Asked, held_ms: float, last: Decision) -> Decision:
+        """Asks again for one that is held; an admission is recorded at once.
+
+        Its tenant may have used up its quota meanwhile: then the last answer stands.
+        """
+        if self._over_quota(asked, self._clock.monotonic_ns()) is not None:
+            return last
         d = self._ask(asked, held_ms)
         return d if d.open else self._recorded(asked, d, held_ms)
 
@@ -300,15 +315,18 @@ class Pool:
             return self._refuse(
                 asked, call.reason, "early", call.verdict, retry_after_ms=left_ms
             )
-        tenant = asked.known.identity.setup
-        if tenant is None:
-            return None
-        open_ = self.policy.ledger.tenant_in_flight(tenant.name)
-        over = self._quotas.over(tenant, open_, now_ns)
+        over = self._over_quota(asked, now_ns)
         if over is None:
             return None
         reason, wait_ms = over
         return self._refuse(asked, reason, "quota", Verdict.REJECT, estimate_ms=wait_ms)
+
+    def _over_quota(self, asked: Asked, now_ns: int) -> tuple[str, float | None] | None:
+        """The reason and the wait, if one more would be over its tenant's quota."""
+        tenant = asked.known.identity.setup
+        if tenant is None:
+            return None
+        return self._quotas.over(tenant, self._quotas.open(tenant), now_ns)
 
     def _refuse(
         self,
@@ -344,7 +362,8 @@ class Pool:
         counters.blind += d.blind is not None
         if held_ms:
             counters.held_s.add(held_ms / 1000)
-        self._explained[self.number(d)] = asked, d
+        told = Told(d, asked.facts, asked.known.slo, asked.outcome)
+        self._explained[self.number(d)] = told
         if len(self._explained) > EXPLAINED:
             self._explained.popitem(last=False)
         if d.admitted:

@@ -2,6 +2,7 @@
 
 import math
 
+from admitperf.core.policy import Policy
 from admitperf.gateway.setup import Tenant
 
 _MINUTE_NS = 60 * 1_000_000_000
@@ -12,9 +13,13 @@ class Quotas:
 
     A bucket is kept as the time at which it will be full again. Only an admitted
     request takes from it. There are as many as tenants were set up.
+
+    Attributes:
+        policies: of all pools: their ledgers say how much a tenant has open.
     """
 
     def __init__(self) -> None:
+        self.policies: list[Policy] = []
         self._full_at_ns: dict[str, int] = {}
 
     def over(
@@ -39,6 +44,11 @@ class Quotas:
         owed_ns = max(0, self._full_at_ns.get(tenant.name, 0) - now_ns)
         short_ns = owed_ns + each_ns - max(_MINUTE_NS, each_ns)
         return ("rate_limit", short_ns / 1e6) if short_ns > 0 else None
+
+    def open(self, tenant: Tenant) -> int:
+        """Its open requests, in all pools."""
+        ledgers = (policy.ledger for policy in self.policies)
+        return sum(ledger.tenant_in_flight(tenant.name) for ledger in ledgers)
 
     def charge(self, tenant: Tenant, now_ns: int) -> None:
         """One of its requests was admitted."""

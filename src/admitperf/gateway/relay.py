@@ -166,6 +166,8 @@ class Relay:
 
     async def _body(self, message: Message) -> None:
         chunk = message.get("body", b"")
+        if type(chunk) is not bytes:  # frameworks send memoryviews too
+            chunk = message["body"] = bytes(chunk)
         more = message.get("more_body", False)
         if chunk:
             self._saw(chunk)
