@@ -218,6 +218,30 @@ def planned():
         yield call(seq, slo_class="", ttft_ms=ttft_ms, scored=seq > 4)
 
 
+def held():
+    """A gateway that lets deferred requests wait: three refused, 44 of 70 held."""
+    yield header(
+        policy="queue_depth",
+        params={"max_waiting": 8},
+        provenance={"max_waiting": "fitted"},
+        requires=["queue_depth"],
+        slo=SLO,
+        config="held",
+    )
+    for seq in range(1, 71):
+        over = seq in (20, 40, 65)
+        waiting = 9 + seq % 3 if over else 8 - seq % 5
+        gate = ["queue_depth", waiting, ">", 8, over]
+        changes = {"signals": {"queue_depth": waiting}, "gates": [gate]}
+        changes |= {"held_ms": 50.0 * (seq - 10)} if 10 < seq <= 54 else {}
+        if seq == 30:
+            changes |= {"by": "host", "why": "client_closed", "gates": []}
+        answer = ("defer", "queue_depth") if over or seq == 30 else ("admit", None)
+        yield decision(seq, *answer, **changes)
+        if answer[0] == "admit":
+            yield outcome(seq, ttft_ms=400 + changes.get("held_ms", 0))
+
+
 ALL = {
     "inert": inert,
     "live": live,
@@ -228,6 +252,7 @@ ALL = {
     "calls": calls,
     "samples": samples,
     "planned": planned,
+    "held": held,
 }
 """One run each."""
 

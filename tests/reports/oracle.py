@@ -53,17 +53,36 @@ class Oracle:
             for d in self.decisions
             if d["verdict"] != "admit" and not blind(d) and not by_host(d)
         ]
+        acted = [d for d in self.decisions if not blind(d) and (d in own or held(d))]
         return {
             "offered": len(self.decisions),
             "enforced": sum(d["enforced"] for d in self.decisions),
-            "turned_away": sum(not d["admitted"] for d in self.decisions),
+            "turned_away": sum(map(away, self.decisions)),
             "refused": len(own),
             "refused_enforced": sum(d["enforced"] and "probe" not in d for d in own),
+            "acted": len(acted),
+            "acted_enforced": sum(
+                d["enforced"] and ("probe" not in d or held(d)) for d in acted
+            ),
+            "held": self.held(),
             "probes": sum("probe" in d for d in self.decisions),
-            "host": dict(Counter(d["why"] for d in self.decisions if by_host(d))),
+            "host": dict(
+                Counter(d["why"] for d in self.decisions if by_host(d) and not held(d))
+            ),
             "blind": dict(Counter(d["blind"] for d in self.decisions if blind(d))),
             "rows": dict(rows),
         }
+
+    def held(self):
+        """How many were held, what became of them, and for how long."""
+        some = [d for d in self.decisions if held(d)]
+        return (
+            len(some),
+            sum(d["admitted"] for d in some),
+            sum(map(away, some)),
+            sum(map(gone, some)),
+            spread(d["held_ms"] for d in some),
+        )
 
     # --------------------------------------------------------------------- cost
 
@@ -292,6 +311,22 @@ def arrived(decision):
 def by_host(decision):
     """Whether the host refused by itself."""
     return decision.get("by") == "host"
+
+
+def held(decision):
+    """Whether the host held it before it answered."""
+    return decision.get("held_ms", 0) > 0
+
+
+def gone(decision):
+    """Whether its caller left while it was held."""
+    left = by_host(decision) and decision["why"] == "client_closed"
+    return held(decision) and left and not decision["admitted"]
+
+
+def away(decision):
+    """Whether its caller got a refusal."""
+    return not decision["admitted"] and not gone(decision)
 
 
 def reason_of(decision):

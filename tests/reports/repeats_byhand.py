@@ -17,8 +17,10 @@ def repeat(policy, name, good, *, refused=0, offered=100, every_us=EVERY_US, **c
         offered: how many there are.
         every_us: between arrivals.
         changes: of the run line; `facts` stand on every decision, `slow_ms` is the
-            time to first token of those that miss.
+            time to first token of those that miss; `held` of those that are let in
+            were held before.
     """
+    held = changes.pop("held", 0)
     facts, slow_ms = changes.pop("facts", {}), changes.pop("slow_ms", 9000)
     run = changes.pop("run", f"{policy}-{name}")
     lines = [_head(policy, name, run, changes)]
@@ -28,6 +30,8 @@ def repeat(policy, name, good, *, refused=0, offered=100, every_us=EVERY_US, **c
         if seq <= refused:
             lines.append({**kv(seq, 0.95), **at})
             continue
+        if seq - refused <= held:
+            at |= {"held_ms": 250.0}
         lines.append({**_let_in(policy, seq), **at})
         ttft_ms = 400 if seq - refused <= good else slow_ms
         lines.append(outcome(seq, run=run, ttft_ms=ttft_ms + jitter + seq))

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
@@ -12,6 +13,7 @@ import click
 
 from admitperf.cli.asking import token_options
 from admitperf.cli.bounds import BOUNDS
+from admitperf.cli.duration import Duration, spoken
 from admitperf.cli.layout import row, wrapped
 from admitperf.cli.lazy import LazyGroup
 from admitperf.cli.names import NAME
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from admitperf.gateway.config.configured import Configured, Server
     from admitperf.gateway.edge import Edge
     from admitperf.gateway.findings import Finding
+    from admitperf.gateway.setup import Timeouts
 
 SCHEMA = 1
 COMMANDS = {
@@ -42,6 +45,7 @@ _FAILED = 1
 _WRONG = 2
 _COLUMN = 16
 _SHORTEST_SECRET = 16
+_DAY_S = 86400.0
 
 
 class _Options(TypedDict):
@@ -54,10 +58,12 @@ class _Options(TypedDict):
     policy: str | None
     params: tuple[str, ...]
     log: str | None
+    log_max_mb: float | None
     slo: Slo | None
     defer: Literal["respond", "hold"] | None
     preset: str | None
     enforce: float | None
+    grace_s: float | None
     token_env: str | None
     token_file: str | None
     checking: bool
@@ -80,6 +86,8 @@ def command() -> None:
 
     `admitperf gateway --upstream URL --policy queue_depth --param max_waiting=8`, or
     `admitperf gateway --config FILE` for several pools, tenants and bounds.
+
+    All options: `admitperf gateway serve --help`.
     """
 
 
@@ -122,6 +130,12 @@ def command() -> None:
 )
 @click.option("--log", metavar="FILE", type=NAME, help="The decision log.")
 @click.option(
+    "--log-max-mb",
+    metavar="MB",
+    type=float,
+    help="Rotate it at this size; `log.keep` of the file says how many stay.",
+)
+@click.option(
     "--slo", type=BOUNDS, help="For reports: deadlines in ms, such as ttft_ms=1500."
 )
 @click.option(
@@ -141,6 +155,13 @@ def command() -> None:
     type=click.FloatRange(0, 1),
     help="Share of the traffic that is governed; 0 = only watch.  [default: 1]",
 )
+@click.option(
+    "--grace",
+    "grace_s",
+    type=Duration(0, _DAY_S),
+    help="After the first signal serve on for so long, with /ready at 503."
+    "  [default: 0s]",
+)
 @token_options
 @click.option(
     "--check",
@@ -158,8 +179,8 @@ def serve(**options: Unpack[_Options]) -> None:
 
     It prints what it found, and its address once it listens. An engine that cannot be
     read yet is asked again; one that does not supply what the policy needs ends it.
-    The token is for the engines' metrics pages. The first SIGTERM or Ctrl-C lets open
-    requests finish, the second one cuts them.
+    The token is for the engines' metrics pages. The first SIGTERM, SIGHUP or Ctrl-C
+    lets open requests finish, the second one cuts them.
 
     Exit codes: 0 ended as asked, 1 something was cut off, or --check found a page that
     cannot be read, 2 wrong use.
@@ -240,6 +261,9 @@ def _configured(options: _Options) -> "Configured":
         raise click.UsageError("give --upstream URL, or --config FILE")
     if options["listen"]:
         told["listen"] = options["listen"]
+    server = told.get("server") or {}
+    if options["grace_s"] is not None and isinstance(server, dict):
+        told["server"] = server | {"grace_s": options["grace_s"]}
     given = _given(options)
     if given:
         told["pools"] = [_over(_only_pool(told), given)]
@@ -254,6 +278,7 @@ def _given(options: _Options) -> dict[str, Any]:
         "policy": options["policy"],
         "params": dict(_pairs(options["params"])),
         "log": options["log"],
+        "log_max_mb": options["log_max_mb"],
         "slo": dict(slo.everyone or {}) if slo else None,
         "defer": options["defer"],
         "preset": options["preset"],
@@ -281,7 +306,11 @@ def _only_pool(told: dict[str, Any]) -> dict[str, Any]:
 
 def _over(pool: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """A pool with what the options say in its place."""
-    pool |= {key: given[key] for key in ("upstreams", "log", "slo") if key in given}
+    pool |= {key: given[key] for key in ("upstreams", "slo") if key in given}
+    if given.keys() & {"log", "log_max_mb"}:
+        names = {"log": "path", "log_max_mb": "max_mb"}
+        log = {name: given[key] for key, name in names.items() if key in given}
+        pool["log"] = _mapping(pool.get("log"), "path") | log
     if "defer" in given:
         pool["holding"] = _mapping(pool.get("holding"), "defer")
         pool["holding"]["defer"] = given["defer"]
@@ -336,16 +365,16 @@ def _run(setup: "Configured", options: _Options) -> int:
     with _one_line():
         edge = Edge.of(setup.edge)
         if options["checking"]:
-            return _checked(look(edge), as_json=options["as_json"])
+            return _checked(edge, look(edge), as_json=options["as_json"])
         return _served(setup.server, edge, as_json=options["as_json"])
 
 
-def _checked(found: "list[Finding]", *, as_json: bool) -> int:
+def _checked(edge: "Edge", found: "list[Finding]", *, as_json: bool) -> int:
     """What was found; 2 when it must not be started, 1 when a page was not read."""
     if as_json:
-        _put_json(found, None)
+        _put_json(edge, found, None)
     else:
-        _put(found)
+        _put(edge, found)
     _warn(found)
     if _stopped(found):
         return _WRONG
@@ -362,8 +391,8 @@ def _served(server: "Server", edge: "Edge", *, as_json: bool) -> int:
     address = f"http://{host}:{held.getsockname()[1]}"
     found = look(edge)
     if not as_json:
-        _put(found)
-    _warn(found)
+        _put(edge, found)
+    _warn(found, ". It is asked again each time.")
     if _stopped(found):
         held.close()
         edge.close()
@@ -372,7 +401,7 @@ def _served(server: "Server", edge: "Edge", *, as_json: bool) -> int:
     def ready() -> None:
         with suppress(OSError):  # nobody reads it any more
             if as_json:
-                _put_json(found, address)
+                _put_json(edge, found, address)
             else:
                 click.echo(f"gateway on {address}")
             sys.stdout.flush()
@@ -380,13 +409,12 @@ def _served(server: "Server", edge: "Edge", *, as_json: bool) -> int:
     return until_told(server, edge, held, ready)
 
 
-def _warn(found: "list[Finding]") -> None:
-    """Whose metrics cannot be read yet, on standard error."""
+def _warn(found: "list[Finding]", more: str = "") -> None:
+    """Whose metrics cannot be read yet, and what becomes of it, on standard error."""
     for one in found:
         for name, why in one.unread.items():
             said = f"Warning: pool {one.pool.name}: {name} cannot be read: {why}"
-            again = ". It is asked again each time."
-            click.echo("\n".join(wrapped(said + again)), err=True)
+            click.echo("\n".join(wrapped(said + more)), err=True)
 
 
 def _stopped(found: "list[Finding]") -> bool:
@@ -401,19 +429,35 @@ def _stopped(found: "list[Finding]") -> bool:
 # ------------------------------------------------------------------------- showing
 
 
-def _put_json(found: "list[Finding]", address: str | None) -> None:
-    pools = [one.to_dict() for one in found]
-    told = {"schema": SCHEMA, "address": address, "pools": pools}
+def _put_json(edge: "Edge", found: "list[Finding]", address: str | None) -> None:
+    told = {
+        "schema": SCHEMA,
+        "address": address,
+        "tenants": _tenants(edge),
+        "pools": [one.to_dict() for one in found],
+    }
     click.echo(json.dumps(told, indent=2, allow_nan=False))
 
 
-def _put(found: "list[Finding]") -> None:
+def _tenants(edge: "Edge") -> int:
+    return len({tenant.name for tenant in edge.setup.tenants.values()})
+
+
+def _put(edge: "Edge", found: "list[Finding]") -> None:
+    for one in found:
+        if one.shadow:
+            name = one.pool.name
+            click.echo(f"SHADOW: pool {name} decides and refuses nobody (enforce 0).")
+    if any(one.shadow for one in found):
+        click.echo()
     if any(one.simulated for one in found):
         said = "SIMULATED: the numbers come from a simulated engine, not from hardware."
         click.echo(f"{said}\n")
     for one in found:
         for line in _text(one):
             click.echo(line)
+    if _tenants(edge):
+        click.echo(f"tenants known beforehand: {_tenants(edge)}\n")
 
 
 def _text(one: "Finding") -> Iterator[str]:
@@ -422,10 +466,10 @@ def _text(one: "Finding") -> Iterator[str]:
     yield from _row("models", ", ".join(pool.models) or "all that no other pool names")
     for upstream in pool.upstreams:
         shown = upstream.url.partition("://")[2]
-        same = upstream.name == shown
-        yield from _row(
-            "upstream", upstream.url if same else f"{upstream.name}: {upstream.url}"
-        )
+        name = "" if upstream.name == shown else f"{upstream.name}: "
+        why = one.unread.get(upstream.name)
+        unread = f" (NOT READ: {why})" if why else ""
+        yield from _row("upstream", f"{name}{upstream.url}{unread}")
     yield from _row("engine", one.engine or "")
     said = ", ".join(
         f"{name} {_shown(value)}" for name, value in one.parameters.items()
@@ -438,7 +482,35 @@ def _text(one: "Finding") -> Iterator[str]:
     yield from _row("also there", ", ".join(others))
     yield from _row("not supplied", ", ".join(one.absent))
     yield from _row("reach", one.reach or "")
+    for name, value in _settings(one):
+        yield from _row(name, value)
     yield ""
+
+
+def _settings(one: "Finding") -> Iterator[tuple[str, str]]:
+    """What it does beside deciding: the same row for everything that can be set."""
+    settings, holding = one.settings, one.pool.holding
+    share = "nobody is refused" if one.shadow else "of the traffic is governed"
+    yield "enforce", f"{settings.enforce:.4g}: {share}"
+    wait = "is answered with a wait"
+    if holding.defer == "hold":
+        wait = f"is held, at most {holding.most} for {spoken(holding.longest_s)}"
+    yield "deferred", wait
+    yield "codes", settings.preset
+    cap = "learnt" if settings.blind_cap is None else str(settings.blind_cap)
+    more = f", at most {cap} open" if settings.on_blind == "degrade" else ""
+    yield "when blind", settings.on_blind + more
+    yield "log", one.log or "none"
+    yield "slo", ", ".join(f"{k} {_shown(v)}" for k, v in (settings.slo or {}).items())
+    yield "timeouts", ", ".join(_differing(one.pool.timeouts))
+
+
+def _differing(told: "Timeouts") -> Iterator[str]:
+    """Those that are not the usual ones."""
+    usual = asdict(type(told)())
+    for name, value in asdict(told).items():
+        if value != usual[name]:
+            yield f"{name} {'none' if value is None else _shown(value)}"
 
 
 def _row(name: str, value: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """`admitperf infra`: an engine to benchmark, brought up, tried and taken down."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ _FAILED = 1
 _PORT = 8000
 _DAY_S = 86400.0
 _SAID_EACH_S = 30.0
+_STATE = ".admitperf/infra.json"
 _OF = {
     "profile": ("sim",),
     "url": ("url",),
@@ -73,7 +75,7 @@ _state = click.option(
     "--state",
     metavar="FILE",
     type=NAME,
-    default=".admitperf/infra.json",
+    default=_STATE,
     show_default=True,
     help="Where it is noted down what is up; the engine's log stands beside it.",
 )
@@ -181,7 +183,8 @@ def up(**options: Unpack[_Options]) -> None:
                 made = brought_up(wish, progress)
         except KeyboardInterrupt:
             _stopped(wish)
-    _put(made.to_dict() | {"schema": SCHEMA}, _is_up(made), as_json=options["as_json"])
+    told = made.to_dict() | {"schema": SCHEMA}
+    _put(told, _is_up(made, wish.state), as_json=options["as_json"])
 
 
 @click.command("smoke")
@@ -283,7 +286,8 @@ def _stopped(wish: Wish) -> NoReturn:
     """Says after a Ctrl-C whether something is left."""
     left = "nothing of it runs"
     if wish.state.exists():
-        left = f"{wish.state} names what may be left, and cost: `admitperf infra down`"
+        down = _with_state("down", wish.state)
+        left = f"{wish.state} names what may be left, and cost: `{down}`"
     click.echo(f"\nstopped; {left}", err=True)
     sys.exit(_FAILED)
 
@@ -347,7 +351,7 @@ def _put(told: dict[str, Any], lines: Iterator[str], *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _is_up(made: "State") -> Iterator[str]:
+def _is_up(made: "State", state: Path) -> Iterator[str]:
     yield from wrapped(f"{made.provider} is up on {made.url}")
     if made.model:
         yield from row("model", made.model, column=_COLUMN)
@@ -356,8 +360,15 @@ def _is_up(made: "State") -> Iterator[str]:
     if made.cluster:
         told = f"{made.cluster}, which costs money until it is taken down"
         yield from row("cluster", told, column=_COLUMN)
-    yield from row("try it", "admitperf infra smoke", column=_COLUMN)
-    yield from row("end it", "admitperf infra down", column=_COLUMN)
+    yield from row("try it", _with_state("smoke", state), column=_COLUMN)
+    yield from row("end it", _with_state("down", state), column=_COLUMN)
+
+
+def _with_state(command: str, state: Path) -> str:
+    """A command line that finds the same file."""
+    line = f"admitperf infra {command}"
+    usual = str(state) == _STATE
+    return line if usual else f"{line} --state {shlex.quote(str(state))}"
 
 
 def _tried(done: "Smoked") -> Iterator[str]:

@@ -133,6 +133,7 @@ class Edge:
         """In the thread that reads: prepares decisions, has the held asked about."""
         for reading in pool.seen.all:
             pool.policy.look(reading)
+        pool.look_for_missing()
         if len(pool.queue) and self._loop is not None:
             try:
                 self._loop.call_soon_threadsafe(pool.queue.pump)

@@ -5,7 +5,7 @@ outcomes come from tables. No name that a caller chose is ever one.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -16,12 +16,16 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 from prometheus_client.metrics_core import Metric
+from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 from prometheus_client.values import ValueClass
 
+from admitperf import __version__
 from admitperf.core.notice import in_words, say
 from admitperf.core.reading import Reading
+from admitperf.core.resolver import MIN_AGE_LIMIT_S
+from admitperf.core.signals import QUEUE_DEPTH, RUNNING
 from admitperf.gateway.counters import Counters, Histogram
 from admitperf.gateway.edge import Edge
 from admitperf.gateway.pool import Pool
@@ -41,6 +45,9 @@ _MODES = {
     "admitperf_signal": "livemax",
     "admitperf_reading_age_seconds": "livemax",
     "admitperf_draining": "livemax",
+    "admitperf_blind": "livemax",
+    "admitperf_up": "livemin",
+    "admitperf_build_info": "livemax",
     "admitperf_gate_distance": "livemin",
 }
 """What becomes of a gauge that several processes give; the others are summed."""
@@ -52,6 +59,7 @@ _MICROSECONDS_IN_S = 1e6
 _LAST_ATTEMPT = 3
 
 Rows = Iterable[tuple[tuple[str, ...], float]]
+InFlight = Callable[[str], Mapping[str, int]]
 
 
 class _Numbers(NamedTuple):
@@ -102,6 +110,20 @@ class _Spread(NamedTuple):
         return family
 
 
+class _Build:
+    """Which program this is."""
+
+    name = "build_info"
+
+    @staticmethod
+    def family(_: Edge) -> Metric:
+        """Always 1."""
+        text = "1; the version says which program this is."
+        family = GaugeMetricFamily("admitperf_build_info", text, labels=("version",))
+        family.add_metric((__version__,), 1)
+        return family
+
+
 class Exposition(Collector):
     """Everything a front door counts, as metric families.
 
@@ -109,16 +131,20 @@ class Exposition(Collector):
 
     Args:
         edge: the front door.
+        in_flight: open requests of each replica of a pool, by its name; None = this
+            host forwards nothing.
     """
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: Edge, in_flight: InFlight | None = None) -> None:
         self._edge = edge
+        self._in_flight = in_flight
         self._said: set[str] = set()
         self._registry = CollectorRegistry()
         self._registry.register(self)
+        ProcessCollector(registry=self._registry)  # a host's page has its own
 
     def page(self) -> bytes:
-        """The page as text, format 0.0.4."""
+        """The page as text, format 0.0.4, with the memory and files of the process."""
         return generate_latest(self._registry)
 
     def describe(self) -> Iterable[Metric]:
@@ -131,7 +157,13 @@ class Exposition(Collector):
         One that fails is left out, so that it takes no others with it: the page may be
         a host's.
         """
-        for one in (*_NUMBERS, *_SPREADS):
+        families: Iterable[_Build | _Numbers | _Spread] = (
+            _Build(),
+            *_NUMBERS,
+            *self._forwarded(),
+            *_SPREADS,
+        )
+        for one in families:
             try:
                 family = one.family(self._edge)
             except Exception as error:  # noqa: BLE001  whatever a plug-in's numbers are
@@ -140,6 +172,18 @@ class Exposition(Collector):
                     say(f"admitperf_{one.name} is not on the page: {in_words(error)}")
             else:
                 yield family
+
+    def _forwarded(self) -> Iterator[_Numbers]:
+        """What only a host that forwards requests can tell."""
+        told = self._in_flight
+        if told is not None:
+            yield _Numbers(
+                GaugeMetricFamily,
+                "replica_in_flight",
+                "Requests that a replica has of this process.",
+                lambda _, pool: (((n,), count) for n, count in told(pool.name).items()),
+                ("replica",),
+            )
 
 
 class Shared:
@@ -204,10 +248,40 @@ def _attempts(_: Edge, pool: Pool) -> Rows:
         yield (str(tries) if tries < _LAST_ATTEMPT else _LAST_TRY,), count
 
 
-def _signals(_: Edge, pool: Pool) -> Rows:
+def _signals(edge: Edge, pool: Pool) -> Rows:
     for replica, reading in _readings(pool):
-        for name, value in signals(reading, pool.policy).items():
+        for name, value in _current(edge, pool, reading).items():
             yield (replica, name), value
+
+
+def _current(edge: Edge, pool: Pool, reading: Reading) -> dict[str, float]:
+    """The signals of a reading that still count: without those whose time ran out."""
+    view = reading.views.get(pool.policy.number)
+    if view is not None:
+        values = view.at(edge.clock.monotonic_ns()).values
+        return {signal.name: float(value) for signal, value in values.items()}
+    limit_s = pool.policy.settings.max_age_s
+    if limit_s is None:
+        limit_s = max(MIN_AGE_LIMIT_S, 3 * (reading.interval_s or 0.0))
+    return {} if age_s(edge, reading) > limit_s else signals(reading, pool.policy)
+
+
+def _engine_drift(edge: Edge, pool: Pool) -> Rows:
+    current = _current(edge, pool, pool.seen.pool)
+    drift = engine_drift(pool)
+    if drift is not None and {RUNNING.name, QUEUE_DEPTH.name} <= current.keys():
+        yield (), drift
+
+
+def _ups(_: Edge, pool: Pool) -> Rows:
+    """Each replica by its name; an empty one where the host has none."""
+    failed: Mapping[str, str] | None = getattr(pool.seen, "failed", None)
+    if failed is None:
+        return
+    read = bool(getattr(pool.seen, "rounds", 0))
+    named = [(one.name, one.name in failed) for one in pool.setup.upstreams]
+    for name, lost in named or [("", bool(failed))]:
+        yield (name,), read and not lost
 
 
 def _ages(edge: Edge, pool: Pool) -> Rows:
@@ -300,6 +374,11 @@ _NUMBERS = (
         "Log records that could not be written.",
         lambda pool: pool.policy.lost_records,
     ),
+    _gauge(
+        "log_waiting_records",
+        "Log records that are not written yet.",
+        lambda pool: getattr(pool.policy, "waiting_records", None),
+    ),
     _counter(
         "reading_rounds",
         "Times the engines were read.",
@@ -320,10 +399,11 @@ _NUMBERS = (
         "Leases less requests really under way; 0 unless something leaks.",
         lease_drift,
     ),
-    _gauge(
+    _Numbers(
+        GaugeMetricFamily,
         "engine_drift",
         "Requests in the engines less leases; above 0 others send too.",
-        engine_drift,
+        _engine_drift,
     ),
     _gauge("held", "Deferred requests that wait here.", lambda pool: len(pool.queue)),
     _gauge(
@@ -331,10 +411,22 @@ _NUMBERS = (
         "1 while new requests are refused because this process ends.",
         lambda pool: pool.draining,
     ),
+    _gauge(
+        "blind",
+        "1 while the policy cannot see: the posture answered the last decision.",
+        lambda pool: pool.last is not None and pool.last.blind is not None,
+    ),
+    _Numbers(
+        GaugeMetricFamily,
+        "up",
+        "1 if the replica's page was read in the last round.",
+        _ups,
+        ("replica",),
+    ),
     _Numbers(
         GaugeMetricFamily,
         "signal",
-        "A signal as the policy reads it; no replica = the pool as a whole.",
+        "A signal as the policy reads it; absent once too old. No replica = the pool.",
         _signals,
         ("replica", "signal"),
     ),

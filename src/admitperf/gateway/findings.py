@@ -1,12 +1,16 @@
 """What is found at start-up: can each pool's policy see what it reads, can it fire."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from os import PathLike, fspath
 from typing import Any
 
 from admitperf.core.errors import MissingSignal
 from admitperf.core.policy import Policy
 from admitperf.core.reading import Reading
 from admitperf.core.series import Series
+from admitperf.core.settings import Settings
 from admitperf.core.signal import Signal
 from admitperf.core.signals import ENGINE, KV_CAPACITY_TOKENS, KV_PRESSURE
 from admitperf.core.source import Source
@@ -19,6 +23,12 @@ from admitperf.gateway.setup import PoolSetup
 from admitperf.scrape.simulated import simulated_by
 
 
+_ALIKE = 0.85
+"""How like a name that was tried one on the page must be. Plain choice: a letter or an
+ending apart; vLLM's `waiting` and `running`, two things, are 0.84 alike."""
+_NAMED_MOST = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One pool before its first request.
@@ -26,6 +36,7 @@ class Finding:
     Attributes:
         pool: what it was told to be.
         parameters: of its policy, the defaults too.
+        settings: likewise.
         engine: whose metrics they are; None = not known, or none was read.
         simulated: whether the page says that the engine is simulated.
         unread: why a replica's page cannot be read, by its name.
@@ -39,6 +50,7 @@ class Finding:
 
     pool: PoolSetup
     parameters: dict[str, object]
+    settings: Settings
     engine: str | None
     simulated: bool
     unread: dict[str, str]
@@ -54,8 +66,20 @@ class Finding:
         """Whether all replicas were read and nothing is missing."""
         return self.stop is None and not self.unread
 
+    @property
+    def shadow(self) -> bool:
+        """Whether it only watches: it decides, and every request goes through."""
+        return self.settings.enforce == 0
+
+    @property
+    def log(self) -> str | None:
+        """Where its decisions are written; None = nowhere."""
+        path = self.settings.path(self.pool.policy)
+        return fspath(path) if isinstance(path, str | PathLike) else None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON. No token is among them."""
+        holding = self.pool.holding
         return {
             "pool": self.pool.name,
             "models": list(self.pool.models),
@@ -65,6 +89,16 @@ class Finding:
             ],
             "policy": self.pool.policy,
             "parameters": self.parameters,
+            "shadow": self.shadow,
+            "enforce": self.settings.enforce,
+            "preset": self.settings.preset,
+            "on_blind": self.settings.on_blind,
+            "blind_cap": self.settings.blind_cap,
+            "holding": {**asdict(holding), "never": sorted(holding.never)},
+            "log": self.log,
+            "slo": dict(self.settings.slo) if self.settings.slo else None,
+            "scrape": asdict(self.pool.scrape),
+            "timeouts": asdict(self.pool.timeouts),
             "engine": self.engine,
             "simulated": self.simulated,
             "required": list(self.required),
@@ -90,6 +124,7 @@ def _look(pool: Pool) -> Finding:
     return Finding(
         pool=pool.setup,
         parameters=dict(policy.parameters),
+        settings=policy.settings,
         engine=engine_of(page),
         simulated=simulated_by(page) is not None,
         unread=dict(unread),
@@ -128,8 +163,18 @@ def _missing(policy: Policy, reading: Reading) -> str | None:
     try:
         policy.check(reading)
     except MissingSignal as error:
-        return str(error)
+        near = _near(error.tried, reading.series)
+        named = list(dict.fromkeys((*near, *error.nearest)))[:_NAMED_MOST]
+        told = error.signal, error.tried, named
+        return str(MissingSignal(*told, also=error.also) if near else error)
     return None
+
+
+def _near(tried: Iterable[str], series: Series) -> list[str]:
+    """Names on a page that are almost one that was tried: renamed, or mistyped."""
+    names = list(series.names())
+    found = (get_close_matches(one, names, 1, _ALIKE) for one in tried)
+    return list(dict.fromkeys(name for near in found for name in near))
 
 
 def _reach(policy: Policy, setup: PoolSetup, capacity: float | None) -> str | None:

@@ -39,7 +39,7 @@ from admitperf.gateway.intake import (
 from admitperf.gateway.pool import Asked, Pool
 from admitperf.gateway.readings import Readings
 from admitperf.gateway.relay import Relay, Send, header
-from admitperf.gateway.setup import EdgeSetup, Limits, PoolSetup, Upstream
+from admitperf.gateway.setup import EdgeSetup, Limits, PoolSetup, Timeouts, Upstream
 from admitperf.gateway.ticket import Ticket
 from admitperf.gateway.watching.watch import Watch
 
@@ -64,12 +64,13 @@ class AdmissionMiddleware:
         policy: decides; made with `reports_outcomes=True`, or signals of its own open
             requests are not known before the first end.
         metrics: address of the engine's metrics page; None = the policy needs none.
-        pool: holding, timeouts and more; None = the defaults.
+        pool: holding, scraping and more; None = the defaults.
         limits: bounds; None = the defaults.
         edge: a whole front door, in place of all of these.
 
     Raises:
-        TypeError: neither a policy nor an edge was given.
+        TypeError: neither a policy nor an edge was given; or timeouts, which only the
+            proxy can keep: an app's own are its own.
     """
 
     def __init__(
@@ -86,6 +87,8 @@ class AdmissionMiddleware:
         if edge is None:
             if policy is None:
                 raise TypeError("give a policy, or an edge")
+            if pool is not None and pool.timeouts != Timeouts():
+                raise TypeError("timeouts are kept by the proxy, not by the middleware")
             edge = _edge(policy, metrics, pool or PoolSetup(), limits or Limits())
         self.edge = edge
 

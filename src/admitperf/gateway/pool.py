@@ -5,13 +5,15 @@ time, a tenant over its quota, one who left while held. Nothing here waits.
 """
 
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.decision import Decision
+from admitperf.core.errors import MissingSignal
+from admitperf.core.notice import say
 from admitperf.core.policy import Policy
 from admitperf.core.reading import Reading
 from admitperf.core.signals import KV_PRESSURE, QUEUE_DEPTH, RUNNING
@@ -38,7 +40,7 @@ REST_PART = 0.2
 part of it, is for the engine's first token, or for the refusal's way back. Plain
 choice."""
 
-_DRAINING_MS = 1000.0
+_DRAINING_MS = 1000.0  # another process takes over meanwhile, or a balancer does
 _FROZEN = (KV_PRESSURE, QUEUE_DEPTH, RUNNING)
 _MOST_ATTEMPT = 3
 
@@ -68,7 +70,8 @@ class Asked:
         arrived_ns: on the clock of the policy.
         facts: as the policy gets them.
         request_id: its id; None until the first decision.
-        replica: what it is judged for; None = the pool.
+        replica: what it is judged for, then where it went; None = the pool.
+        judged: what it was admitted for.
         outcome: how it ended; empty until then.
     """
 
@@ -78,6 +81,7 @@ class Asked:
     facts: dict[str, Any]
     request_id: str | None = None
     replica: str | None = None
+    judged: str | None = None
     outcome: dict[str, Any] = field(default_factory=dict)
 
 
@@ -106,8 +110,10 @@ class Pool:
         queue: requests that are held.
         draining: every request is refused from now on.
         last: the newest decision; None = there was none.
-        choose: names the replica a session would go to; None = there is one, or the
-            policy judges by the whole pool.
+        order: names the replicas that a request of a session may go to, the best
+            first; None = there is one, or the policy judges by the whole pool.
+        missing: the signal that its policy requires and no page has, in words; None =
+            none, as far as is known.
     """
 
     def __init__(
@@ -125,7 +131,9 @@ class Pool:
         self.seen = seen
         self.counters = Counters()
         self.queue = HoldQueue(setup.holding.most, clock)
-        self.choose: Callable[[str | None], str | None] | None = None
+        self.order: Callable[[str | None], Sequence[str]] | None = None
+        self.missing: str | None = None
+        self._sighted = False
         self.draining = False
         self.last: Decision | None = None
         self._attempts = Attempts(limits.identities)
@@ -133,7 +141,8 @@ class Pool:
         quotas.policies.append(policy)
         self._clock = clock
         self._explained: OrderedDict[str, Told] = OrderedDict()
-        self._still: tuple[tuple[float | None, ...], int] = ((), 0)
+        self._still: dict[str | None, tuple[tuple[float | None, ...], int]] = {}
+        self._open_on: Counter[str | None] = Counter()
 
     # Before the start.
 
@@ -142,8 +151,7 @@ class Pool:
         call = self._call(known)
         facts = {**known.facts, "logical_id": call.logical_id, "attempt": call.tries}
         asked = Asked(known, call, arrived_ns, facts, known.request_id)
-        if self.choose is not None:
-            asked.replica = self.choose(known.facts.get("session"))
+        self.counters.unreadable += not known.wish.readable
         return asked
 
     def _call(self, known: Known) -> Call:
@@ -173,7 +181,7 @@ class Pool:
         self.counters.decide_us.add(took_us)
         if not d.open:
             return self._recorded(asked, d, 0.0)
-        if self._frozen(asked, now_ns):
+        if self._frozen(asked.replica, now_ns):
             self.counters.probes += 1
             return self.settle(asked, d, probe=True)
         return d
@@ -229,6 +237,7 @@ class Pool:
         """An admitted request ended; gives its lease back."""
         self.policy.outcome(d.request_id, **outcome)
         asked.outcome.update(outcome, replica=asked.replica)
+        self._open_on[asked.judged] -= 1
         ok = bool(outcome.get("ok"))
         self._attempts.ended(asked.known.fingerprint, asked.call, served=ok)
         self.counters.outcomes["ok" if ok else str(outcome.get("error"))] += 1
@@ -276,6 +285,23 @@ class Pool:
         """It ended before there was a decision."""
         self._attempts.ended(asked.known.fingerprint, asked.call, served=False)
 
+    def look_for_missing(self) -> None:
+        """Looks whether the engines say what the policy requires, once they say much.
+
+        They may have come up after this process, whose start-up could not look.
+        """
+        reading = self.seen.pool
+        if self._sighted or not reading.raw:
+            return
+        try:
+            self.policy.check(reading)
+        except MissingSignal as error:
+            if self.missing is None:
+                say(f"pool {self.name}: {error}")
+            self.missing = str(error)
+        else:
+            self.missing, self._sighted = None, True
+
     # How.
 
     def reading(self, replica: str | None) -> Reading:
@@ -286,12 +312,21 @@ class Pool:
         facts = asked.facts
         if held_ms and facts.get("deadline_s") is not None:
             facts = {**facts, "deadline_s": facts["deadline_s"] - held_ms / 1000}
-        return self.policy.ask(
-            self.reading(asked.replica),
-            request_id=asked.request_id,
-            held_ms=held_ms,
-            **facts,
-        )
+        names = self.order(facts.get("session")) if self.order else (None,)
+        first: Decision | None = None
+        for asked.replica in names:
+            d = self.policy.ask(
+                self.reading(asked.replica),
+                request_id=asked.request_id,
+                held_ms=held_ms,
+                **facts,
+            )
+            asked.request_id = d.request_id
+            if not d.open:
+                return d
+            first = first or d
+        asked.replica = names[0]
+        return first or d
 
     def _held(self, asked: Asked, held_ms: float, last: Decision) -> Decision:
         """Asks again for one that is held; an admission is recorded at once.
@@ -367,6 +402,8 @@ class Pool:
         if len(self._explained) > EXPLAINED:
             self._explained.popitem(last=False)
         if d.admitted:
+            asked.judged = asked.replica
+            self._open_on[asked.judged] += 1
             tenant = asked.known.identity.setup
             if tenant is not None:
                 self._quotas.charge(tenant, self._clock.monotonic_ns())
@@ -391,17 +428,15 @@ class Pool:
         rest_s = min(REST_S, deadline_s * REST_PART)
         return min(holding.longest_s, deadline_s - rest_s)
 
-    def _frozen(self, asked: Asked, now_ns: int) -> bool:
-        """Whether nothing of ours is open and what the policy sees has not moved."""
-        if self.policy.ledger.in_flight:
-            self._still = ((), 0)
+    def _frozen(self, replica: str | None, now_ns: int) -> bool:
+        """Whether nothing of ours is open there, and what is seen of it stands still."""
+        if self._open_on[replica] > 0:
+            self._still.pop(replica, None)
             return False
-        reading = self.reading(asked.replica)
+        reading = self.reading(replica)
         seen = tuple(signal.read(reading) for signal in _FROZEN)
-        if seen != self._still[0] or not any(seen):
-            self._still = seen, now_ns
+        before, since_ns = self._still.get(replica, ((), now_ns))
+        if seen == before and any(seen) and now_ns - since_ns < PROBE_S * 1e9:
             return False
-        if now_ns - self._still[1] < PROBE_S * 1e9:
-            return False
-        self._still = seen, now_ns
-        return True
+        self._still[replica] = seen, now_ns
+        return seen == before and any(seen)

@@ -4,18 +4,28 @@ The request path takes the last reading; nothing in it waits for a page.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from admitperf.core.clock import SYSTEM, Clock
+from admitperf.core.notice import in_words, say
 from admitperf.core.reading import Reading
+from admitperf.core.signals import KV_PRESSURE, QUEUE_DEPTH, RUNNING
 from admitperf.gateway.setup import Scrape, Upstream
+from admitperf.gateway.voice import tell
 from admitperf.scrape.address import Address
 from admitperf.scrape.fault import ScrapeError
 from admitperf.scrape.pool import merged
 from admitperf.scrape.target import Endpoint
 from admitperf.scrape.watch import Round, Watcher
 
+STUCK_S = 10.0
+"""A page that says an engine works, and has not moved for so long, says nothing any
+more. Plain choice: any engine that works ends a step in that time."""
+
 _FOREVER = 1 << 62
+_PROCESS = ("process_", "python_", "http_")  # these move while nothing else does
+_WORKS = (RUNNING, QUEUE_DEPTH, KV_PRESSURE)
 
 
 class Readings:
@@ -28,7 +38,9 @@ class Readings:
 
     Attributes:
         pool: all replicas in one reading; empty and old before the first page.
-        failed: why a replica could not be read in the last round, by its name.
+        failed: why a replica cannot be read, by its name, until it is read again.
+        unseen: replicas without a page, or with one that stands still while it says
+            that its engine works, by name; empty when that is so of all.
         rounds, failures: how often all were read, and how often one could not be.
     """
 
@@ -37,17 +49,23 @@ class Readings:
     ) -> None:
         self._scrape = scrape
         self._clock = clock
-        self._watcher = Watcher(
-            [_endpoint(one, scrape) for one in upstreams], scrape.interval_s, clock
-        )
+        endpoints = [_endpoint(one, scrape) for one in upstreams]
+        self._watcher = Watcher(endpoints, scrape.interval_s, clock)
         names = [one.name for one in upstreams]
         self._name_of = dict(zip(self._watcher.names, names, strict=True))
+        shown = (one.shown for one in endpoints)
+        self._name_in_faults = dict(zip(shown, names, strict=True))
         self._slots = {one.name: one.slots for one in upstreams}
         self._thread: threading.Thread | None = None
         self._told: Callable[[], None] = _nobody
+        self._ended = threading.Event()
+        self._owner: str | None = None
+        self._stumbled = False
         self.pool = Reading({}, own_since=True, interval_s=scrape.interval_s)
         self._replicas: dict[str, Reading] = {}
         self._older: tuple[Reading, ...] = ()
+        self._moved: dict[str, tuple[dict[str, float], int]] = {}
+        self.unseen: frozenset[str] = frozenset()
         self.failed: dict[str, str] = {}
         self.rounds = self.failures = 0
 
@@ -67,6 +85,13 @@ class Readings:
             self._take(begun)
         return self.failed
 
+    def speak_for(self, pool: str) -> None:
+        """Has a line said from now on, with the pool's name, when a replica changes.
+
+        That is when it cannot be read any longer, and when it is read again.
+        """
+        self._owner = pool
+
     def start(self, on_new: Callable[[], None] | None = None) -> None:
         """Begins to read, if it has not begun; `on_new` is called in that thread."""
         if self._thread is None:
@@ -79,22 +104,45 @@ class Readings:
     def stop(self) -> None:
         """Ends the thread."""
         self._watcher.stop()
+        self._ended.set()
         if self._thread is not None:
             self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
-        for one in self._watcher.rounds(_FOREVER):
+        while not self._watcher.stopped:
+            try:
+                for one in self._watcher.rounds(_FOREVER):
+                    self._took(one)
+            except Exception as error:  # noqa: BLE001  no thread to be had, for one
+                self._stumble(error)
+            self._ended.wait(self._scrape.interval_s)
+
+    def _took(self, one: Round) -> None:
+        """A round, and whoever waits for it; reading goes on, whatever comes of it."""
+        try:
             self._take(one)
             self._told()
+        except Exception as error:  # noqa: BLE001  the next round may do better
+            self._stumble(error)
+
+    def _stumble(self, error: Exception) -> None:
+        """Says a fault of ours, once: it may come with every round."""
+        if not self._stumbled:
+            self._stumbled = True
+            say(f"a round of readings failed: {in_words(error)}")
 
     def _take(self, one: Round) -> None:
         self.rounds += 1
         self.failures += len(one.failed)
-        self.failed = {self._named(fault): fault.what for fault in one.failed}
+        self._note(one)
         if not one.pages:
             return
         self._let_go()
         pages = {self._name_of[name]: sample.page for name, sample in one.pages.items()}
+        stuck = {name for name, page in pages.items() if self._stuck(name, page)}
+        if len(stuck) < len(pages):  # of one engine alone, what it says is all there is
+            pages = {name: page for name, page in pages.items() if name not in stuck}
+        self.unseen = frozenset(self._slots) - pages.keys()
         every = self._scrape.interval_s
         slots = [self._slots[name] for name in pages]
         self.pool = Reading(
@@ -116,6 +164,39 @@ class Readings:
                     slots=self._slots[mine],
                 )
 
+    def _note(self, one: Round) -> None:
+        """Keeps who cannot be read. One that is still busy stays what it was."""
+        read = {self._name_of[name] for name in one.pages}
+        told = {self._named(fault): fault.what for fault in one.failed}
+        before = self.failed
+        stays = {name: why for name, why in before.items() if name in self._slots}
+        failed = {**stays, **told}
+        self.failed = {name: failed[name] for name in failed if name not in read}
+        if self._owner is not None:
+            self._say_changes(self._owner, before)
+
+    def _say_changes(self, pool: str, before: Mapping[str, str]) -> None:
+        for name in before:
+            if name not in self.failed:
+                tell(f"pool {pool}: replica {name} is read again", self._clock)
+        left = len(self._slots) - len(self.failed)
+        for name, why in self.failed.items():
+            if name not in before:
+                said = f"pool {pool}: replica {name} cannot be read: {why}"
+                more = "" if left else "; none of the pool's can be"
+                tell(said + more, self._clock)
+
+    def _stuck(self, name: str, page: Mapping[str, float]) -> bool:
+        """Whether an engine says that it works, and nothing it says has moved."""
+        now_ns = self._clock.monotonic_ns()
+        told = {k: v for k, v in page.items() if not k.startswith(_PROCESS)}
+        before = self._moved.get(name)
+        if before is None or before[0] != told:
+            self._moved[name] = told, now_ns
+            return False
+        works = any(signal.read(page) for signal in _WORKS)
+        return works and now_ns - before[1] >= STUCK_S * 1e9
+
     def _let_go(self) -> None:
         """Undoes the cycle of a reading and its views, once nobody decides on it.
 
@@ -127,10 +208,12 @@ class Readings:
 
     def _named(self, fault: ScrapeError) -> str:
         """The replica a fault is about: messages name its page."""
-        for seen, name in self._name_of.items():
-            if seen in fault.target:
-                return name
-        return fault.target
+        exact = self._name_in_faults.get(fault.target)
+        if exact is not None:
+            return exact
+        host = urlsplit(fault.target).netloc  # a page may lead to another of its host
+        hosts = {urlsplit(s).netloc: name for s, name in self._name_in_faults.items()}
+        return hosts.get(host, fault.target)
 
 
 def _endpoint(one: Upstream, scrape: Scrape) -> Endpoint:

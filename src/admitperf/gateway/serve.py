@@ -27,7 +27,10 @@ from admitperf.gateway.edge import Edge
 from admitperf.gateway.intake import Receive
 from admitperf.gateway.middleware import AdmissionMiddleware, App, Scope
 from admitperf.gateway.proxy.app import proxy_of
+from admitperf.gateway.proxy.own import Own
+from admitperf.gateway.readings import Readings
 from admitperf.gateway.relay import Send
+from admitperf.gateway.voice import tell
 
 _CUT_OFF = 1
 _FLUSHED_S = 1.0
@@ -67,8 +70,9 @@ def serve(
 ) -> int:
     """Serves until a signal ends it.
 
-    The first SIGTERM or SIGINT stops accepting, answers who is held, and lets open
-    requests go on for `drain_s`; the second one, or the end of that time, cuts them.
+    The first SIGTERM, SIGINT or SIGHUP has `/ready` say 503 for `grace_s`, in which all
+    else is served; then no more is accepted, who is held is answered, and open requests
+    go on for `drain_s`. A second signal, or the end of that time, cuts them.
 
     Args:
         server: how.
@@ -121,7 +125,7 @@ class _Serving:
         held: socket.socket,
         ready: Callable[[], None],
     ) -> None:
-        self._drain_s = server.drain_s
+        self._grace_s, self._drain_s = server.grace_s, server.drain_s
         self._edge = edge
         self._ready = ready
         self._proxy = proxy_of(edge)
@@ -129,13 +133,16 @@ class _Serving:
         self._server = _Server(self._answer, server, held)
         self._open: set[asyncio.Task[Any] | None] = set()
         self._over = asyncio.Event()
-        self._signals = 0
+        self._leaving = self._draining = False
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_one_line)
-        for one in (signal.SIGINT, signal.SIGTERM):
+        for one in _endings():
             loop.add_signal_handler(one, self._told)
+        for pool in self._edge.pools.values():
+            if isinstance(pool.seen, Readings):
+                pool.seen.speak_for(pool.name)
         self._edge.start()
         gc.freeze()  # what is there now stays: no collection looks at it again
         gc.set_threshold(*_COLLECTED)
@@ -143,19 +150,23 @@ class _Serving:
         over = loop.create_task(self._over.wait())
         self._ready()
         await asyncio.wait({serving, over}, return_when=asyncio.FIRST_COMPLETED)
-        code = await self._cut_off()
+        cut = await self._cut_off()
         await self._proxy.close()
         await asyncio.wait({serving}, timeout=_FLUSHED_S)
         if serving.done():
             serving.result()  # a server that failed says so
-        return code
+        tell(f"ended: {cut} cut")
+        return _CUT_OFF if cut else 0
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request. A fault is said in one line, and the server cuts it off."""
         task = asyncio.current_task()
         self._open.add(task)
         try:
-            await self._app(scope, receive, send)
+            if self._leaving and scope["path"] == "/ready":
+                await _not_ready(scope, send)
+            else:
+                await self._app(scope, receive, send)
         except (ConnectionError, UpstreamBroke):
             raise
         except Exception as error:
@@ -163,15 +174,29 @@ class _Serving:
             raise
         finally:
             self._open.discard(task)
-            if self._signals:
+            if self._draining:
                 self._end_if_idle()
 
     def _told(self) -> None:
-        """A signal: the first drains, the second cuts."""
-        self._signals += 1
-        if self._signals > 1:
+        """A signal: the first begins the end, the second cuts."""
+        again, self._leaving = self._leaving, True
+        if again or self._grace_s <= 0:
+            self._drain()
+        else:
+            tell(
+                f"leaving: /ready says 503, all else is served for {self._grace_s:g} s"
+            )
+            asyncio.get_running_loop().call_later(self._grace_s, self._drain)
+        if again:
             self._over.set()
+
+    def _drain(self) -> None:
+        """No more is accepted from now on, and what is open may finish."""
+        if self._draining:
             return
+        self._draining = True
+        held = sum(len(pool.queue) for pool in self._edge.pools.values())
+        tell(f"draining: {len(self._open) - held} open, {held} held")
         self._edge.drain()
         self._server.stop()  # type: ignore[no-untyped-call]
         asyncio.get_running_loop().call_later(self._drain_s, self._over.set)
@@ -183,13 +208,37 @@ class _Serving:
             asyncio.get_running_loop().call_later(_FLUSHED_S, self._over.set)
 
     async def _cut_off(self) -> int:
-        """Ends what is still open where it stands; each reports its end."""
+        """Ends what is still open where it stands; each reports its end.
+
+        Returns:
+            How many there were.
+        """
         left = [task for task in self._open if task is not None]
         for task in left:
             task.cancel()
         if left:
             await asyncio.wait(left, timeout=_FLUSHED_S)
-        return _CUT_OFF if left else 0
+        return len(left)
+
+
+def _endings() -> list[signal.Signals]:
+    """Signals that end it. A SIGHUP that `nohup` has switched off stays off."""
+    hung_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hung_up else [])]
+
+
+_LEAVING = Own(bytes, dict, lambda _: None, lambda: ["this process was told to end"])
+"""Pages of a process that still serves but wants no more."""
+
+
+async def _not_ready(scope: Scope, send: Send) -> None:
+    """`/ready` of a process that was told to end."""
+    reply = _LEAVING.answer(scope)
+    if reply is not None:
+        start = {"status": reply.status, "headers": reply.headers}
+        await send({"type": "http.response.start", **start})
+        body = b"" if scope["method"] == "HEAD" else reply.body
+        await send({"type": "http.response.body", "body": body})
 
 
 def _where(error: BaseException) -> str:

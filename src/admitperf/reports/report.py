@@ -44,7 +44,7 @@ class RunReport:
         span_s: from the first decision to the last.
         finding: 1, could it have fired.
         gates: 1, its comparisons.
-        together: 1, how often all gates held at once; None when it cannot be said.
+        together: 1, how often all gates were true at once; None when it cannot be said.
         joint: 1, the decision at which all gates came nearest to holding at once; None
             when that cannot be said.
         signals: 2, which signals moved.
@@ -175,7 +175,7 @@ class _Asked:
         self.waits = counted_by(
             store,
             "coalesce(nullif(wait, ''), 'not said')",
-            "retry_after_ms IS NOT NULL",
+            "retry_after_ms IS NOT NULL AND NOT gone",
         )
         self.signals = movements(store, self.columns)
         self.gates = gates(store, self.columns, self._known())

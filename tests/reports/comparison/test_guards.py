@@ -60,7 +60,7 @@ def test_a_policy_that_never_fired_makes_no_claim(compared):
     check, said = asked(made, "fired")
     assert (check.answer, void_by(made)) == ("no", [1])
     assert "queue_bound r6 is INERT: It ran and never answered" in said
-    assert "kv_pressure >= 0.9 never held (0.5 to 0.5, n 100)" in said
+    assert "kv_pressure >= 0.9 was never true (0.5 to 0.5, n 100)" in said
     assert "r1 LIVE (20 of 100 refused)" in said
 
 

@@ -300,7 +300,7 @@ def test_samples_claim_no_request(page):
     assert cost == "  It cannot be answered: no request stood behind a sample.\n\n"
 
 
-def test_gates_that_never_held_together_say_how_near_they_came(write):
+def test_gates_that_were_never_true_together_say_how_near_they_came(write):
     """A conjunction is inert when its parts hold at different times."""
     lines = [header(**DUAL)]
     for seq in range(1, 41):
@@ -311,7 +311,7 @@ def test_gates_that_never_held_together_say_how_near_they_came(write):
         signals = {"kv_pressure": pressure, "queue_depth": waiting}
         lines.append(decision(seq, signals=signals, gates=gates))
     text = " ".join(render.text(report([write(*lines)])).split())
-    assert "All held at once on 0 of 40 (0.0 %)." in text
+    assert "All were true at once on 0 of 40 (0.0 %)." in text
     assert (
         "At the nearest joint approach (kv_pressure 0.4, queue_depth 60) the gate"
         " farthest off was short by 0.5556 of its bound." in text

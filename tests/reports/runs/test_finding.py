@@ -59,7 +59,7 @@ def test_s_bm_11_a_threshold_that_was_out_of_reach_is_inert(found, states):
     )
     assert word == "INERT"
     assert "could not have fired" in says
-    assert "kv_pressure >= 0.9 never held (0.07 to 0.44, n 3600)" in says
+    assert "kv_pressure >= 0.9 was never true (0.07 to 0.44, n 3600)" in says
     assert "0.46 from the bound" in says
     assert "queue_depth went from 0 to 60" in says
 
@@ -298,8 +298,8 @@ def test_a_split_is_live_and_says_how_much_it_governed(found):
     assert "1 of 2 (50.0 %) of its refusals were enforced" in says
 
 
-def test_a_gate_that_held_without_a_refusal_is_not_out_of_reach(found):
-    """Half of a dual gate held: that is not `could not have fired`."""
+def test_a_gate_that_was_true_without_a_refusal_is_not_out_of_reach(found):
+    """Half of a dual gate was true: that is not `could not have fired`."""
     lines = [
         decision(
             seq,
@@ -316,9 +316,9 @@ def test_a_gate_that_held_without_a_refusal_is_not_out_of_reach(found):
     word, says = found(header(), *lines)
     assert word == "INERT"
     assert "could not have fired" not in says
-    assert "kv_pressure >= 0.9 held on 5 of 10 (50.0 %)" in says
-    assert "All held at once on 0 of 10" in says
-    assert "queue_depth > 32 never held (3 to 3, n 10)" in says
+    assert "kv_pressure >= 0.9 was true on 5 of 10 (50.0 %)" in says
+    assert "All were true at once on 0 of 10" in says
+    assert "queue_depth > 32 was never true (3 to 3, n 10)" in says
 
 
 def test_an_inert_run_without_gates_says_that_it_cannot_say_how_near(found):
@@ -355,7 +355,7 @@ def test_samples_end_with_that_no_policy_governed(found):
     word, says = found(header(**WATCHED), *lines)
     assert word == "SHADOW"
     assert "It would have fired on 1 of 4 (25.0 %) samples." in says
-    assert "kv_pressure >= 0.9 held on 1 of 4 (25.0 %) (0.5 to 0.95, n 4)." in says
+    assert "kv_pressure >= 0.9 was true on 1 of 4 (25.0 %) (0.5 to 0.95, n 4)." in says
     assert says.endswith("No policy governed.")
     assert "request" not in says
     assert "enforce" not in says

@@ -26,6 +26,7 @@ CLOSE = st.sampled_from([0, 0.1, 0.5, 0.9, 0.95, 1.0])
 MS = st.none() | st.sampled_from([0, 12.5, 299.9, 300, 300.1, 500, 501, 900, 1000])
 VERDICTS = st.sampled_from(["admit", "admit", "defer", "reject"])
 ERRORS = ["reset", "timeout", "client_closed", "upstream_refused"]
+WHYS = ["early", "quota", "client_closed"]
 COUNT = st.none() | st.integers(1, 900)
 
 
@@ -59,10 +60,10 @@ def decided(draw, seq):
     gates = draw(st.lists(gate(), max_size=3))
     probe = verdict != "admit" and draw(st.integers(0, 3)) == 0
     if verdict != "admit" and not changes and draw(st.integers(0, 3)) == 0:
-        changes = {"by": "host", "why": draw(st.sampled_from(["early", "quota"]))}
+        changes = {"by": "host", "why": draw(st.sampled_from(WHYS))}
         gates, probe = [], False
     changes |= {"probe": True} if probe else {}
-    changes |= draw(st.sampled_from([{}, {}, {"held_ms": 250.5}, {"held_ms": 2000}]))
+    changes |= draw(st.sampled_from([{}, {}, {"held_ms": 0}, {"held_ms": 250.5}, {"held_ms": 2000}]))
     return decision(
         seq,
         verdict,
@@ -139,6 +140,9 @@ def same_answers(answers, truth):
     """Each count, and each row."""
     rows = {(row.verdict, row.reason, row.blind): row.n for row in answers.rows}
     assert rows == truth.pop("rows")
+    waited = answers.held
+    found = (waited.n, waited.let_in, waited.refused, waited.left)
+    assert (*found, as_tuple(waited.held_ms)) == truth.pop("held")
     assert {name: getattr(answers, name) for name in truth} == truth
 
 

@@ -20,7 +20,10 @@ class Server:
             both. Plain choice: load balancers reuse connections for 60 s.
         header_bytes: largest head of a request; a larger one gets 431.
         backlog: connections the system holds until they are accepted.
-        drain_s: how long open requests may go on after the first signal to end.
+        grace_s: how long everything is still served after the first signal to end,
+            while `/ready` says 503. Plain choice: none, since what asks `/ready` (and
+            how often) is known to the operator only.
+        drain_s: how long open requests may go on after that.
     """
 
     host: str = HOST
@@ -28,6 +31,7 @@ class Server:
     keep_alive_s: float = 75.0
     header_bytes: int = 64 * KIB
     backlog: int = 2048
+    grace_s: float = 0.0
     drain_s: float = 30.0
 
 

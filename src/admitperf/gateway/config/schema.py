@@ -23,6 +23,7 @@ from pydantic import (
 
 from admitperf.core.errors import AdmitPerfError, ConfigError
 from admitperf.gateway.config.configured import HOST, PORT, Configured, Server
+from admitperf.gateway.config.logs import faults as log_faults
 from admitperf.gateway.config.policies import faults as policy_faults
 from admitperf.gateway.facts.conventions import Conventions
 from admitperf.gateway.setup import (
@@ -200,6 +201,7 @@ class _Server(_Strict):
     keep_alive_s: Annotated[float, Field(ge=1, le=3600)] = Server().keep_alive_s
     header_bytes: Annotated[int, Field(ge=8192, le=1 << 24)] = Server().header_bytes
     backlog: Annotated[int, Field(ge=1024, le=65_535)] = Server().backlog
+    grace_s: Annotated[float, Field(ge=0, le=_MOST_S)] = Server().grace_s
     drain_s: Annotated[float, Field(ge=0, le=_MOST_S)] = Server().drain_s
 
 
@@ -251,10 +253,10 @@ def parsed(told: Mapping[str, Any], where: str) -> Configured:
     """
     faults: list[str] = []
     top = _checked(_Top, told, "", faults)
-    listed = told.get("pools") if top is None else top.pools
+    listed = told.get("pools")
     pools = _pools(listed if isinstance(listed, list) else [], faults)
-    if top is not None:
-        faults += _top_faults(top)
+    right = top or _as_far_as_right(_Top, told, {"pools": [{}]})
+    faults += _top_faults(right, secret_given=told.get("secret") is not None)
     if top is None or faults:
         raise ConfigError(where, faults)
     return Configured(
@@ -276,6 +278,39 @@ def _checked(model: type[_M], told: object, path: str, faults: list[str]) -> _M 
     except ValidationError as error:
         faults += _faults(error, path)
         return None
+
+
+def _as_far_as_right(model: type[_M], told: object, least: dict[str, Any]) -> _M:
+    """What is right of something wrong, so that it is checked further all the same.
+
+    Args:
+        model: its shape.
+        told: the whole of it.
+        least: stands for what it cannot do without.
+    """
+    try:
+        return model.model_validate(told)
+    except ValidationError as error:
+        wrong = {one["loc"][:2] for one in error.errors(include_url=False)}
+    some = told.items() if isinstance(told, Mapping) else ()
+    kept = {key: _kept(key, value, wrong) for key, value in some}
+    right = {key: value for key, value in kept.items() if value is not None}
+    try:
+        return model.model_validate(least | right)
+    except ValidationError:  # keys that are no texts, for one
+        return model.model_validate(least)
+
+
+def _kept(key: object, value: object, wrong: set[tuple[int | str, ...]]) -> object:
+    """What is right of a value: of a list or mapping its right parts; None = nothing."""
+    parts = {one[1:] for one in wrong if one and one[0] == key}
+    if not parts:
+        return value
+    if isinstance(value, list) and () not in parts:
+        return [one for at, one in enumerate(value) if (at,) not in parts] or None
+    if isinstance(value, Mapping) and all(one and one[0] in value for one in parts):
+        return {name: one for name, one in value.items() if (name,) not in parts}
+    return None  # it is no such thing, or what it lacks it cannot do without
 
 
 # ---------------------------------------------------------------- in our own words
@@ -343,26 +378,27 @@ def _words(message: str) -> str:
 
 
 def _pools(told: list[Any], faults: list[str]) -> list[PoolSetup]:
-    """Those that are right; what is wrong with any goes to the faults."""
+    """All of them, as far as they are right; what is not goes to the faults."""
     made = []
     for place, one in enumerate(told):
         path = f"pools[{place}]"
         pool = _checked(_Pool, one, path, faults)
-        setup = _pool(pool or _policy_alone(one), place, len(told))
+        if pool is None:
+            pool = _as_far_as_right(_Pool, one, _NOWHERE)
+        setup = _pool(pool, place, len(told))
         faults += policy_faults(setup, path)
-        if pool is not None:
-            faults += _same_replicas(setup, path)
-            made.append(setup)
+        faults += log_faults(setup, path)
+        faults += _same_replicas(setup, path)
+        made.append(setup)
     faults += _shared(made)
+    others = [one for one in told if isinstance(one, Mapping) and not one.get("models")]
+    if len(others) > 1:
+        faults.append("pools: only one may be without models: it takes all other names")
     return made
 
 
-def _policy_alone(told: object) -> _Pool:
-    """What a pool that is wrong says of its policy, so that this is checked too."""
-    some = told if isinstance(told, dict) else {}
-    kept = {name: some[name] for name in ("policy", "slo", "log") if name in some}
-    upstreams = {"upstreams": ["nowhere:1"]}
-    return _checked(_Pool, kept | upstreams, "", []) or _Pool.model_validate(upstreams)
+_NOWHERE: dict[str, Any] = {"upstreams": ["nowhere:1"]}
+"""Stands for upstreams that are wrong, while the rest of their pool is checked."""
 
 
 def _pool(pool: _Pool, place: int, of: int) -> PoolSetup:
@@ -412,7 +448,7 @@ def _same_replicas(pool: PoolSetup, path: str) -> Iterator[str]:
 
 
 def _shared(pools: list[PoolSetup]) -> Iterator[str]:
-    """What only one pool can have."""
+    """What more than one pool has, and only one can."""
     names = Counter(pool.name for pool in pools)
     models = Counter(model for pool in pools for model in set(pool.models))
     logs = Counter(
@@ -421,8 +457,6 @@ def _shared(pools: list[PoolSetup]) -> Iterator[str]:
     for what, counted in (("name", names), ("model", models), ("log", logs)):
         for value in _repeated(counted):
             yield f"pools: {what} {value} is that of more than one"
-    if sum(not pool.models for pool in pools) > 1:
-        yield "pools: only one may be without models: it takes all other names"
 
 
 def _repeated(counted: Counter[str]) -> list[str]:
@@ -432,12 +466,13 @@ def _repeated(counted: Counter[str]) -> list[str]:
 # ------------------------------------------------------------- all that is no pool
 
 
-def _top_faults(top: _Top) -> Iterator[str]:
+def _top_faults(top: _Top, *, secret_given: bool) -> Iterator[str]:
+    """What its parts say against each other, as far as they are right."""
     try:
         Conventions.of(top.conventions)
     except ConfigError as error:
         yield from (f"conventions.{fault}" for fault in error.faults)
-    if any(tenant.keys for tenant in top.tenants) and top.secret is None:
+    if any(tenant.keys for tenant in top.tenants) and not secret_given:
         yield "secret is missing: keys of tenants are digests under it"
     for name in _repeated(Counter(tenant.name for tenant in top.tenants)):
         yield f"tenants: {name} is the name of more than one"

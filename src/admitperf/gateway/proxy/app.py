@@ -5,16 +5,19 @@ which holds their body; all others pass unjudged, to the pool that names no mode
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from admitperf.core.clock import SYSTEM, Clock
+from admitperf.core.signal import Signal
 from admitperf.gateway.answers import Reply, dialect_of, fault
 from admitperf.gateway.broke import UpstreamBroke
 from admitperf.gateway.edge import Edge
 from admitperf.gateway.exposition import Exposition
 from admitperf.gateway.intake import BodyTooLargeError, BodyUnfinishedError, Intake
 from admitperf.gateway.middleware import SCOPE_KEY
+from admitperf.gateway.pool import Pool
 from admitperf.gateway.proxy.balance import Balancer, Replica
 from admitperf.gateway.proxy.headers import Outgoing, has, upgrades
 from admitperf.gateway.proxy.own import Own
@@ -26,7 +29,6 @@ from admitperf.gateway.proxy.passage import (
     Send,
 )
 from admitperf.gateway.proxy.upstream import Connections, UnreachableError
-from admitperf.gateway.readings import Readings
 from admitperf.gateway.setup import MIB, Limits
 from admitperf.gateway.state import explain, state
 from admitperf.gateway.ticket import Ticket
@@ -37,6 +39,7 @@ _BAD_REQUEST, _TOO_LARGE = 400, 413
 _NOT_IMPLEMENTED, _BAD_GATEWAY, _GATEWAY_TIMEOUT = 501, 502, 504
 _IDS = (b"x-request-id", b"request-id")
 _UNREACHABLE = "upstream_unreachable"
+_PACKED = "transfer_coding"
 _TEXTS = {
     _UNREACHABLE: "The engine cannot be reached",
     "upstream_ended_early": "The engine ended the connection without an answer",
@@ -122,6 +125,11 @@ class ProxyApp:
     ) -> None:
         balancer = self.pools[ticket.pool]
         outgoing = Outgoing(scope, ticket.body, ticket.request_id)
+        if outgoing.packed:
+            ticket.failed(_PACKED)
+            text = "The only transfer coding served is chunked"
+            await _send_reply(_fault(scope, _NOT_IMPLEMENTED, _PACKED, text), send)
+            return
         with Passage(balancer.setup.timeouts, receive, send, self._clock) as passage:
             try:
                 reply = await self._through(balancer, passage, ticket, outgoing, scope)
@@ -173,10 +181,11 @@ def proxy_of(edge: Edge) -> ProxyApp:
         for pool in edge.pools.values()
     }
     for name, pool in edge.pools.items():
+        pools[name].unseen = partial(getattr, pool.seen, "unseen", ())
         if pool.setup.scrape.view == "replica":
-            pool.choose = pools[name].choose
+            pool.order = pools[name].order
     own = Own(
-        metrics=Exposition(edge).page,
+        metrics=Exposition(edge, lambda name: _in_flight(pools[name])).page,
         state=lambda: _state(edge, app),
         explain=lambda name: explain(edge, name),
         unready=lambda: _unready(edge),
@@ -186,11 +195,13 @@ def proxy_of(edge: Edge) -> ProxyApp:
 
 
 def _state(edge: Edge, app: ProxyApp) -> Mapping[str, object]:
-    replicas = {
-        name: {one.name: one.in_flight for one in pool.replicas}
-        for name, pool in app.pools.items()
-    }
+    replicas = {name: _in_flight(pool) for name, pool in app.pools.items()}
     return {**state(edge), "in_flight_by_replica": replicas}
+
+
+def _in_flight(balancer: Balancer) -> dict[str, int]:
+    """Open requests of each replica."""
+    return {one.name: one.in_flight for one in balancer.replicas}
 
 
 def _unready(edge: Edge) -> list[str]:
@@ -199,11 +210,18 @@ def _unready(edge: Edge) -> list[str]:
     for name, pool in edge.pools.items():
         if pool.draining:
             reasons.append(f"{name}: draining")
-        if isinstance(pool.seen, Readings):
-            blind = pool.policy.requires and not pool.seen.pool.raw
-            if blind or not pool.seen.rounds:
+        rounds = getattr(pool.seen, "rounds", None)
+        if rounds is not None:  # else a host hands readings in
+            blind = _looks(pool) and not pool.seen.pool.raw
+            if blind or not rounds:
                 reasons.append(f"{name}: no reading of its engines yet")
     return reasons
+
+
+def _looks(pool: Pool) -> bool:
+    """Whether its policy cannot do without an engine's word."""
+    needs = (one for one in pool.policy.requires if isinstance(one, Signal))
+    return any(one.origin == "engine" for one in needs)
 
 
 def _unserved(scope: Scope) -> Reply | None:

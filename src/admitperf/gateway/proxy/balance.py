@@ -6,7 +6,7 @@ where its cache is, and a replica that takes no connection is left alone for a w
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -27,6 +27,13 @@ TRIAL_S = 5.0
 """One request at a time tries a replica that was down. Origin: the default time to
 connect of `setup.Timeouts`."""
 
+PROBED_S = 10.0
+"""A replica whose page cannot be read, or stands still while it works, gets one request
+in so long: neither idle nor full for ever. Plain choice: as `pool.PROBE_S`."""
+
+MOST_ORDERED = 8
+"""Replicas that one request is judged for before it is refused. Plain choice."""
+
 _NS = 1_000_000_000
 _PORTS = {"http": 80, "https": 443}
 
@@ -45,6 +52,7 @@ class Replica:
     __slots__ = (
         "_down_ns",
         "_faults",
+        "_picked_ns",
         "_trial",
         "host",
         "in_flight",
@@ -67,6 +75,7 @@ class Replica:
         self.in_flight = 0
         self._down_ns = 0
         self._faults = 0
+        self._picked_ns = 0
         self._trial = False
 
     def __enter__(self) -> Self:
@@ -80,8 +89,13 @@ class Replica:
         """Whether it is left alone at this time."""
         return now_ns < self._down_ns
 
+    def due(self, now_ns: int) -> bool:
+        """Whether it had no request for so long that it is given one to see."""
+        return now_ns - self._picked_ns >= PROBED_S * _NS
+
     def tried(self, now_ns: int) -> None:
         """A request goes to it; if it was down, the only one for a while."""
+        self._picked_ns = now_ns
         if self._faults:
             self._trial = True
             self._down_ns = now_ns + int(TRIAL_S * _NS)
@@ -114,6 +128,7 @@ class Balancer:
     Attributes:
         setup: the pool as given.
         replicas: all of them, in the order given.
+        unseen: names those of which nothing is known at the moment.
     """
 
     def __init__(
@@ -121,15 +136,18 @@ class Balancer:
     ) -> None:
         self.setup = pool
         self.replicas = tuple(Replica(one) for one in pool.upstreams)
+        self.unseen: Callable[[], Collection[str]] = frozenset
         self._most = most_sessions
         self._clock = clock
         self._homes: OrderedDict[str, Replica] = OrderedDict()
         self._turn = 0
 
-    def choose(self, session: str | None) -> str | None:
-        """The name of the replica a request would go to now."""
-        replica = self.pick(session)
-        return None if replica is None else replica.name
+    def order(self, session: str | None) -> list[str]:
+        """The replicas a request may go to now, the one it would go to first."""
+        up = self._up(list(self.replicas), self._clock.monotonic_ns())
+        first = self._settled(session, up)
+        rest = sorted((one for one in up if one is not first), key=_in_flight)
+        return [one.name for one in (first, *rest[: MOST_ORDERED - 1])]
 
     def pick(
         self,
@@ -159,14 +177,22 @@ class Balancer:
         else:
             found = None
         if found is None:
-            up = [one for one in left if not one.down(now_ns)] or left
-            found = self._settled(session, up)
+            found = self._settled(session, self._up(left, now_ns))
         found.tried(now_ns)
         return found
 
     def failed(self, replica: Replica) -> None:
         """A replica took no connection."""
         replica.failed(self._clock.monotonic_ns())
+
+    def _up(self, left: list[Replica], now_ns: int) -> list[Replica]:
+        """Those that take connections and are seen, or due to be tried; else all."""
+        takes = [one for one in left if not one.down(now_ns)] or left
+        unseen = self.unseen()
+        if not unseen:
+            return takes
+        seen = [one for one in takes if one.name not in unseen or one.due(now_ns)]
+        return seen or takes
 
     def _settled(self, session: str | None, up: list[Replica]) -> Replica:
         least = self._least(up)

@@ -25,7 +25,11 @@ HOP_BY_HOP = frozenset(
 )
 """Origin: RFC 9110, 7.6.1, and the list of RFC 2616, 13.5.1."""
 
+_OURS = b"x-admitperf-decision-id"
+
 _NOT_SENT = HOP_BY_HOP | {b"host", b"content-length", b"expect", b"http2-settings"}
+_NOT_PASSED = HOP_BY_HOP | {_OURS}
+_PLAIN_CODINGS = frozenset({b"chunked", b"identity", b""})
 _HARMLESS = frozenset({b"keep-alive", b"close", b"upgrade", b"te", b""})
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _UNBUFFERED = {b"x-accel-buffering": b"no", b"cache-control": b"no-cache"}
@@ -43,9 +47,10 @@ class Outgoing:
     Attributes:
         body: as given.
         bodiless: its answer has no body (HEAD).
+        packed: its body has a transfer coding that nobody undid: it cannot be sent.
     """
 
-    __slots__ = ("_method", "_rest", "_target", "bodiless", "body")
+    __slots__ = ("_method", "_rest", "_target", "bodiless", "body", "packed")
 
     def __init__(
         self, scope: Mapping[str, Any], body: bytes, request_id: str | None
@@ -59,6 +64,7 @@ class Outgoing:
         self._target = b"%b?%b" % (path, query) if query else path
         headers: Sequence[Header] = scope["headers"]
         given = dict(headers)
+        self.packed = b"transfer-encoding" in given and packed(headers)
         dropped = _NOT_SENT
         repeats = len(given) < len(headers)
         if repeats or given.get(b"connection", b"") not in _HARMLESS:
@@ -82,11 +88,12 @@ def answer_headers(raw: Sequence[Header]) -> list[Header]:
     """What the caller gets of an answer's headers.
 
     Names become lower case, as ASGI wants them; order, repeats and values stay. Streams
-    of events are marked as not to be buffered, where the engine did not do it.
+    of events are marked as not to be buffered, where the engine did not do it. An id of
+    a decision is left out: only ours can be explained here.
     """
     headers: list[Header] = []
     events = chunked = False
-    dropped = HOP_BY_HOP
+    dropped = _NOT_PASSED
     for given, value in raw:
         name = given.lower()
         if name in dropped:
@@ -97,13 +104,24 @@ def answer_headers(raw: Sequence[Header]) -> list[Header]:
         if name == b"content-type":
             events = value[: len(_EVENTS)].lower() == _EVENTS
         headers.append((name, value))
-    if dropped is not HOP_BY_HOP or chunked:
+    if dropped is not _NOT_PASSED or chunked:
         also = dropped | {b"content-length"} if chunked else dropped
         headers = [one for one in headers if one[0] not in also]
     if events:
         present = {name for name, _ in headers}
         headers += [one for one in _UNBUFFERED.items() if one[0] not in present]
     return headers
+
+
+def packed(headers: Iterable[Header]) -> bool:
+    """Whether a body has a transfer coding besides the framing, which parsers undo."""
+    return any(
+        name.lower() == b"transfer-encoding"
+        and not _PLAIN_CODINGS.issuperset(
+            one.strip() for one in value.lower().split(b",")
+        )
+        for name, value in headers
+    )
 
 
 def upgrades(headers: Iterable[Header]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from admitperf.gateway.answers import Reply
 from admitperf.gateway.proxy.headers import has
@@ -17,7 +18,15 @@ EXPLAIN = "/admitperf/explain/"
 
 _PATHS = ("/health", "/ready", "/metrics", "/admitperf/state")
 _READ = ("GET", "HEAD")
-_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
+_FORWARDED = (
+    b"forwarded",
+    b"x-forwarded-for",
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+    b"x-real-ip",
+    b"x-envoy-external-address",
+    b"via",
+)
 _OK, _NOT_FOUND, _NOT_ALLOWED, _UNAVAILABLE = 200, 404, 405, 503
 
 
@@ -75,12 +84,31 @@ class Own:
 
 
 def _local(scope: Mapping[str, Any]) -> bool:
-    """Whether a caller sits on this machine, with no other proxy in between."""
-    client = scope.get("client")
-    if not client or any(has(scope["headers"], name) for name in _FORWARDED):
+    """Whether a caller sits on this machine, with no other proxy in between.
+
+    It has to call us by an address of this machine, too: a browser here may be made to
+    ask for the page of a name that its owner then points at this machine.
+    """
+    client, headers = scope.get("client"), scope["headers"]
+    if not client or any(has(headers, name) for name in _FORWARDED):
         return False
+    hosts = [value for name, value in headers if name == b"host"]
+    return _loopback(client[0]) and bool(hosts) and all(map(_named_local, hosts))
+
+
+def _named_local(host: bytes) -> bool:
+    """Whether a `host` header, with any port, names this machine."""
     try:
-        address = ip_address(client[0])
+        name = urlsplit(b"//" + host).hostname or b""
+    except ValueError:
+        return False
+    return name == b"localhost" or _loopback(name.decode("latin-1"))
+
+
+def _loopback(name: str) -> bool:
+    """Whether it is an address of this machine alone."""
+    try:
+        address = ip_address(name)
     except ValueError:
         return False
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:

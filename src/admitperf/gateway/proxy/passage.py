@@ -16,7 +16,7 @@ from aiohttp.streams import EofStream, StreamReader
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.gateway.broke import UpstreamBroke
 from admitperf.gateway.proxy.balance import Replica
-from admitperf.gateway.proxy.headers import Outgoing, answer_headers
+from admitperf.gateway.proxy.headers import Outgoing, answer_headers, packed
 from admitperf.gateway.proxy.upstream import Connections, give_back, silent, write
 from admitperf.gateway.setup import Timeouts
 
@@ -62,6 +62,7 @@ class Passage:
         "_limit_s",
         "_loop",
         "_now_ns",
+        "_opening",
         "_payload",
         "_receive",
         "_send",
@@ -90,7 +91,7 @@ class Passage:
         self._why: str | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._task = asyncio.current_task()
-        self._stalled = False
+        self._stalled = self._opening = False
         self._began_ns = self._since_ns = self._now_ns()
         self._limit_s: float | None = None
         self._word = ""
@@ -147,6 +148,8 @@ class Passage:
         payload = self._payload
         if payload is None:
             raise self._broken()
+        if packed(head.raw_headers):
+            raise self._broken()
         headers = answer_headers(head.raw_headers)
         start = {"type": "http.response.start", "status": head.code, "headers": headers}
         await self._hand_on(start)
@@ -165,15 +168,29 @@ class Passage:
         *,
         fresh: bool,
     ) -> tuple[int, bool]:
-        conn, pooled = await connections.open(
-            replica, self._timeouts.connect_s, fresh=fresh
-        )
+        conn, pooled = await self._opened(connections, replica, fresh=fresh)
         self._conn = conn
         if self._why is not None:
             raise self._broken()
         write(conn, replica, outgoing)
         self._await(self._timeouts.first_token_s, "timeout_first_token")
         return self._since_ns, pooled
+
+    async def _opened(
+        self, connections: Connections, replica: Replica, *, fresh: bool
+    ) -> tuple[Connection, bool]:
+        """A connection; nobody waits for one any longer than its caller does."""
+        self._opening = True
+        try:
+            return await connections.open(
+                replica, self._timeouts.connect_s, fresh=fresh
+            )
+        except asyncio.CancelledError:
+            if self._why is None or self._task is None or self._task.uncancel():
+                raise
+            raise self._broken() from None
+        finally:
+            self._opening = False
 
     async def _head(self) -> RawResponseMessage:
         protocol = self._conn.protocol if self._conn is not None else None
@@ -265,6 +282,8 @@ class Passage:
             self._cut(CLIENT_LEFT)
 
     def _cut(self, why: str) -> None:
+        if self._opening and self._why is None and self._task is not None:
+            self._task.cancel()  # there is no connection yet that could be cut
         if self._why is None:
             self._why = why
         if self._conn is not None and self._conn.transport is not None:

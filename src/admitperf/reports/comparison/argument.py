@@ -86,7 +86,10 @@ def _refused(contest: Contest) -> str:
     runs, unit = contest.arm.runs, score.unit(contest.arm.runs[0])
     n, of = _total(runs, lambda run: score.refused(run).n), _total(runs, score.offered)
     repeats = plural(len(runs), "repeat")
-    return f"It refused {share(n, of)} {unit} offered, in {repeats}."
+    held = _total(runs, lambda run: run.answers.held.n)
+    asked = _total(runs, lambda run: run.answers.offered)
+    also = f" and held {share(held, asked)} attempts" if held else ""
+    return f"It refused {share(n, of)} {unit} offered{also}, in {repeats}."
 
 
 def _total(runs: Sequence[RunReport], ask: Callable[[RunReport], int]) -> int:

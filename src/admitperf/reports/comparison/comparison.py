@@ -39,6 +39,7 @@ class Repeat:
         unit: what is counted: "planned calls", "calls" or "attempts".
         goodput: those that met the SLO, of those offered; None without outcomes.
         refused: those that were never let in, of those offered.
+        held: attempts that were held before they were answered, of those offered.
         failed: outcomes that did not end well, of those reported.
         ttft_ms: time to first token of those that ended well, each attempt's clock.
         ttft_user_ms: the same on the user's clock; None when the log does not tell
@@ -52,6 +53,7 @@ class Repeat:
     unit: score.Unit
     goodput: Share | None
     refused: Share
+    held: Share
     failed: Share
     ttft_ms: Spread
     ttft_user_ms: Spread | None
@@ -247,6 +249,7 @@ def _repeat(name: str, run: RunReport) -> Repeat:
         unit=score.unit(run),
         goodput=score.met(run),
         refused=score.refused(run),
+        held=Share.part(run.answers.held.n, run.answers.offered),
         failed=run.cost.failed,
         ttft_ms=run.cost.ttft_ms,
         ttft_user_ms=score.ttft_user_ms(run),

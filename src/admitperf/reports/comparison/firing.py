@@ -29,17 +29,19 @@ def fired(contest: Contest) -> Answered:
 
 
 def _words(arm: Arm) -> str:
+    rows = [(run.finding.word, run.answers) for run in arm.runs]
+    if len({(word, one.refused, one.held.n) for word, one in rows}) == 1:
+        of = sum(one.offered for _, one in rows)
+        n = sum(one.refused for _, one in rows)
+        held = sum(one.held.n for _, one in rows)
+        also = f", held {held}" if held else ""
+        repeats = plural(len(rows), "repeat")
+        return f"{arm.label}: {rows[0][0]} in {repeats}, refused {n} of {of}{also}."
     told = (
-        f"{name} {run.finding.word} ({run.answers.refused} of"
-        f" {run.answers.offered} refused)"
-        for name, run in zip(arm.names, arm.runs, strict=True)
+        f"{name} {word} ({one.refused} of {one.offered} refused"
+        + (f", {one.held.n} held)" if one.held.n else ")")
+        for name, (word, one) in zip(arm.names, rows, strict=True)
     )
-    if len({(run.finding.word, run.answers.refused) for run in arm.runs}) == 1:
-        (run, *_) = arm.runs
-        of = sum(one.answers.offered for one in arm.runs)
-        n = sum(one.answers.refused for one in arm.runs)
-        repeats = plural(len(arm.runs), "repeat")
-        return f"{arm.label}: {run.finding.word} in {repeats}, refused {n} of {of}."
     return f"{arm.label}: {', '.join(told)}."
 
 
@@ -63,7 +65,7 @@ def _as_wanted(wanted: str, run: RunReport) -> bool:
     word = run.finding.word
     if word == "INERT":
         return wanted == "LIVE" and _below_capacity(run)
-    return word == wanted and (word != "LIVE" or run.answers.refused_enforced > 0)
+    return word == wanted and (word != "LIVE" or run.answers.acted_enforced > 0)
 
 
 # How much of the finding is repeated: how near it came belongs to INERT.

@@ -140,6 +140,9 @@ def _numbers(run: RunReport) -> Iterator[_Row]:
     yield _part("refused", Share.part(answers.refused, answers.offered), _asked(run))
     if run.basis == "samples":
         return
+    if answers.held.n:
+        yield _part("held", Share.part(answers.held.n, answers.offered), _asked(run))
+        yield from _tails("held, ms", answers.held.held_ms, "attempts held")
     rate, n = run.load.rate_per_s, run.load.calls or run.load.attempts
     yield "offered per s", number(rate), str(n), _what(run)
     yield _part("let in", paid.let_in, "attempts offered")

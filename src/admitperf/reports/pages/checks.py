@@ -121,7 +121,7 @@ def _fired(run: RunReport) -> _Answered:
     if run.basis == "samples":
         return NO, f"{word}: these are samples of an engine; no policy governed."
     told = " ".join(said[: _SENTENCES.get(word, 1)])
-    if word == "LIVE" and not run.answers.refused_enforced:
+    if word == "LIVE" and not run.answers.acted_enforced:
         return NO, f"{word}: {told} None of its refusals was enforced."
     return (OK if word in ("LIVE", "BASELINE") else NO), f"{word}: {told}"
 
@@ -185,7 +185,7 @@ def _outputs(run: RunReport) -> _Answered:
     )
     if output.share >= SHORT_OUTPUT:
         return OK, f"{said}."
-    if run.answers.refused:
+    if run.answers.acted:
         return OK, f"{said}: short, and it fired all the same."
     return NO, f"{said}, so the load stayed below plan and nothing had to be refused."
 

@@ -39,7 +39,6 @@ def headline(run: RunReport) -> Iterator[str]:
 _SIMULATED = "the outcomes come from a simulated engine, not from hardware."
 _ORACLE = "the policy was told how long answers would be, which no host can know."
 _MEANS = {
-    "LIVE": "it refused something.",
     "BASELINE": "it refuses nothing by design.",
     "SHADOW": "nothing was enforced.",
 }
@@ -48,6 +47,8 @@ _MEANS = {
 def _found(run: RunReport) -> Iterator[tuple[str, str]]:
     yield "finding", f"{run.finding.word}: {_means(run)}"
     yield _refused(run)
+    if run.answers.held.n:
+        yield "held", _held(run)
     yield "goodput", goodput(run)
     yield from stamps(simulated=stated.simulated(run), oracle=stated.oracle(run))
     for notice in run.notices:
@@ -68,7 +69,15 @@ def _means(run: RunReport) -> str:
         return "no policy governed; these are samples of an engine."
     if word == "INERT":
         return says[1] if says[1:] else says[0]
+    if word == "LIVE":
+        return _live(run)
     return _MEANS.get(word) or says[0]
+
+
+def _live(run: RunReport) -> str:
+    refused = ["refused something"] * bool(run.answers.refused)
+    held = ["made requests wait"] * bool(run.answers.held.n)
+    return f"it {' and '.join([*refused, *held])}."
 
 
 def _refused(run: RunReport) -> tuple[str, str]:
@@ -82,6 +91,12 @@ def _refused(run: RunReport) -> tuple[str, str]:
         turned += f"; the host refused {answers.host_total} more by itself"
     label = "would refuse" if run.finding.word == "SHADOW" else "refused"
     return label, f"{part} attempts, {turned}"
+
+
+def _held(run: RunReport) -> str:
+    held = run.answers.held
+    part = share(held.n, run.answers.offered)
+    return f"{part} attempts before they were answered; {spread(held.held_ms, 'ms')}"
 
 
 def goodput(run: RunReport) -> str:

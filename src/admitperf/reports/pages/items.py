@@ -79,9 +79,11 @@ def _liveness(run: RunReport, runs: Sequence[RunReport]) -> _Answered:
     if word == "UNKNOWN":
         return NOT_CARRIED, run.finding.says[0]
     saw = _saw(run)
-    if answers.refused:
+    if answers.acted:
         fired = "It would have fired" if word == "SHADOW" else "It fired"
-        said = f"{fired} on {share(answers.refused, answers.offered)}"
+        said = f"{fired} on {share(answers.acted, answers.offered)}"
+        if answers.held.n:
+            said += f", {answers.held.n} held first, with the gates as last asked"
         return PASS, f"{said}; {saw}." if saw else f"{said}; {_UNRECORDED}."
     if saw:
         said = f"It never fired on {answers.offered}; {saw}"
@@ -121,7 +123,7 @@ _UNRECORDED = (
 
 
 def _saw(run: RunReport) -> str:
-    """Each gate's range and how often it held; of several also all at once."""
+    """Each gate's range and how often it was true; of several also all at once."""
     gates = [gate for gate in run.gates if gate.evaluated]
     said = [_gate(gate) for gate in gates[:_MOST_GATES]]
     if len(gates) > _MOST_GATES:
@@ -133,8 +135,8 @@ def _saw(run: RunReport) -> str:
 
 def _gate(gate: Gate) -> str:
     low, high = number(gate.value_low), number(gate.value_high)
-    held = f"held on {gate.true} of {gate.evaluated}"
-    return f"{gate_text(gate)} saw {low} to {high} and {held}"
+    true = f"was true on {gate.true} of {gate.evaluated}"
+    return f"{gate_text(gate)} saw {low} to {high} and {true}"
 
 
 # ------------------------------------------------------------------------- load

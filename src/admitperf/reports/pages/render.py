@@ -13,7 +13,7 @@ from admitperf.reports.pages.runs_page import overview, repeats
 from admitperf.reports.quantile import Spread
 from admitperf.reports.ratio import Share
 from admitperf.reports.report import Report, RunReport
-from admitperf.reports.runs.answers import Row
+from admitperf.reports.runs.answers import Answers, Row
 from admitperf.reports.runs.finding import gate_text
 from admitperf.reports.runs.gates import Gate
 from admitperf.reports.runs.log import Files
@@ -74,10 +74,10 @@ def _fired(run: RunReport) -> Iterator[str]:
         yield from wrapped("No comparison was recorded, so there is no table of gates.")
         return
     yield ""
-    yield table("gate", ("n", "held", "share", "min", "max", "nearest"))
+    yield table("gate", ("n", "true", "share", "min", "max", "nearest"))
     for gate in run.gates:
         yield from named(gate_text(gate), _gate_cells(gate))
-    for sentence in (*_together(run), *_completed(run)):
+    for sentence in (*_last_asked(run), *_together(run), *_completed(run)):
         yield from wrapped(sentence)
     yield from wrapped(
         "nearest: distance of the nearest value from the bound, -- when the gate was"
@@ -96,9 +96,19 @@ def _gate_cells(gate: Gate) -> tuple[str, ...]:
     )
 
 
+def _last_asked(run: RunReport) -> Iterator[str]:
+    """A held request has one line, and no gate is true on one that was let in."""
+    if run.answers.held.n:
+        yield (
+            f"Of {plural(run.answers.held.n, 'held request')} the gates and the"
+            " signals are those of the last time the policy was asked, not of when it"
+            " deferred them."
+        )
+
+
 def _together(run: RunReport) -> Iterator[str]:
     if run.together is not None:
-        yield f"All held at once on {_share(run.together)}."
+        yield f"All were true at once on {_share(run.together)}."
     joint = run.joint
     if joint is not None and joint.distance > 0:
         at = ", ".join(f"{printable(k)} {number(v)}" for k, v in joint.values.items())
@@ -170,10 +180,21 @@ def _did(run: RunReport) -> Iterator[str]:
         f" turned away, {answers.turned_away} in all; p50 ms and max: the waits they"
         " were told."
     )
+    if answers.held.n:
+        yield from wrapped(_held(answers))
     if answers.enforced < answers.offered:
         yield from wrapped(f"Governed: {share(answers.enforced, answers.offered)}.")
     if run.wait_kinds:
         yield from wrapped(f"Waits by origin: {counted(run.wait_kinds)}.")
+
+
+def _held(answers: Answers) -> str:
+    held = answers.held
+    return (
+        f"Deferred at first and held: {share(held.n, answers.offered)} = let in"
+        f" {held.let_in} + turned away {held.refused} + left while held {held.left};"
+        f" {spread(held.held_ms, 'ms')}."
+    )
 
 
 def _answer(one: Row) -> str:

@@ -13,9 +13,12 @@ from admitperf.reports.wording import NOT_KNOWN, number, plural, printable
 def overview(runs: Sequence[RunReport]) -> Iterator[str]:
     """All runs in a line each, for who has many."""
     yield f"{len(runs)} runs"
-    yield table("policy and run", ("finding", _fired(runs), _asked(runs), "goodput"))
+    held = any(run.answers.held.n for run in runs)
+    columns = ("finding", *["held"] * held, _fired(runs), _asked(runs), "goodput")
+    yield table("policy and run", columns)
     for run in runs:
-        yield from named(_named_run(run), _run_cells(run))
+        word, *rest = _run_cells(run)
+        yield from named(_named_run(run), (word, *[_held(run)] * held, *rest))
     yield ""
 
 
@@ -46,6 +49,10 @@ def _refused_of(run: RunReport) -> tuple[str, str]:
     return str(run.answers.refused), str(run.answers.offered)
 
 
+def _held(run: RunReport) -> str:
+    return str(run.answers.held.n)
+
+
 def _value(run: RunReport) -> str:
     """Goodput without its denominator, which has a column of its own."""
     good = run.goodput
@@ -56,9 +63,11 @@ def repeats(experiment: str, arm: Arm) -> Iterator[str]:
     """The runs of one arm in a line each, and how far apart they came out."""
     title = printable(f"Repeats of {arm.label} in {experiment}")
     yield from wrapped(title, indent="")
-    yield table("run", ("offered", "refused", "goodput", "p50 ms", "p95 ms", "n ok"))
+    held = any(run.answers.held.n for run in arm.runs)
+    rest = ("offered", "refused", "goodput", "p50 ms", "p95 ms", "n ok")
+    yield table("run", (*["held"] * held, *rest))
     for name, run in zip(arm.names, arm.runs, strict=True):
-        yield from named(name, _repeat_cells(run))
+        yield from named(name, (*[_held(run)] * held, *_repeat_cells(run)))
     for sentence in _over_repeats(arm.runs):
         yield from wrapped(sentence)
 

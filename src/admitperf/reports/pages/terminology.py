@@ -102,6 +102,14 @@ GROUPS = (
                 ("probes",),
             ),
             Term(
+                "held",
+                "Deferred by the policy at first, and kept waiting by the host, which"
+                " asked again until it let it in, turned it away, or its caller left."
+                " It has one line, with the last answer; its times count from its"
+                " arrival. That it waited is a firing of the policy.",
+                ("left while held",),
+            ),
+            Term(
                 "turned away",
                 "Really sent off by the host: refused, by policy or posture, and"
                 " enforced.",
@@ -134,7 +142,11 @@ GROUPS = (
                 " UNKNOWN, BASELINE or SHADOW. It comes before every other number.",
                 ("Could it have fired?", "fired"),
             ),
-            Term("LIVE", "It refused something, and its refusals were enforced."),
+            Term(
+                "LIVE",
+                "It refused something, or deferred it so that it was held, and that"
+                " was enforced.",
+            ),
             Term(
                 "INERT",
                 "It ran and never answered anything but admit. Its numbers are those"
@@ -144,7 +156,7 @@ GROUPS = (
                 "UNKNOWN",
                 "The log cannot say: no policy ran, or it decided without its signals.",
             ),
-            Term("BASELINE", "It refuses nothing by design, and refused nothing."),
+            Term("BASELINE", "It refuses nothing by design, and never fired."),
             Term(
                 "SHADOW",
                 "Nothing was enforced, or the host served what was refused. It reads:"
@@ -163,10 +175,11 @@ GROUPS = (
                 ("gates",),
             ),
             Term(
-                "held",
-                "The gate was true. Its share is of the decisions it was evaluated"
-                " on, those included that `and` and `or` passed over and the report"
-                " completed from the same line's signals.",
+                "true",
+                "The gate's comparison was. Its share is of the decisions it was"
+                " evaluated on, those included that `and` and `or` passed over and the"
+                " report completed from the same line's signals. Of a held request the"
+                " last time it was asked about counts.",
                 ("share",),
             ),
             Term(
@@ -177,9 +190,9 @@ GROUPS = (
             ),
             Term(
                 "joint",
-                "The decision on which all gates together came nearest to holding:"
+                "The decision on which all gates together came nearest to true:"
                 " the gate that was farthest off there, as a share of its bound.",
-                ("together", "all held at once"),
+                ("together", "all true at once"),
             ),
             Term(
                 "blind",

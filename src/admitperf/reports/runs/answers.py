@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from admitperf.reports.quantile import Spread, spread_of
@@ -33,6 +33,28 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Requests that the policy deferred at first, and the host held until an answer.
+
+    The line of one has only its last answer: not how often it was asked about, nor
+    why it was deferred.
+
+    Attributes:
+        n: how many; together `let_in`, `refused` and `left`.
+        let_in: those that were let in afterwards.
+        refused: those that were turned away afterwards.
+        left: those whose caller left meanwhile.
+        held_ms: how long they were held.
+    """
+
+    n: int
+    let_in: int
+    refused: int
+    left: int
+    held_ms: Spread
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """All answers of one run.
 
@@ -40,14 +62,18 @@ class Answers:
         offered: how many decisions.
         admitted, deferred, rejected: by verdict; together they are `offered`.
         enforced: decisions the policy governed.
-        turned_away: callers who got a refusal.
+        turned_away: callers who got a refusal; one who left while held got none.
         refused: deferred or rejected by the policy itself, not by its blind posture
             and not by the host.
         refused_enforced: of those, how many were governed, and not let in as a probe.
+        acted: requests that the policy refused, or deferred at first so that they were
+            held; not those that its blind posture answered in the end.
+        acted_enforced: of those, how many were governed, and not let in as a probe.
+        held: requests that the host held before it answered them.
         probes: refusals that the host let in all the same, to learn whether they are
             still right.
         host: refusals of the host's own, which the policy was not asked about, by the
-            host's word for them.
+            host's word for them. One that was held is not among them.
         blind: decisions made blind, by reason.
         rows: by verdict and reason, the most frequent first.
     """
@@ -60,6 +86,9 @@ class Answers:
     turned_away: int
     refused: int
     refused_enforced: int
+    acted: int
+    acted_enforced: int
+    held: Held
     probes: int
     host: dict[str, int]
     blind: dict[str, int]
@@ -94,45 +123,65 @@ def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
             f"""SELECT run_n, verdict,
                 CASE WHEN host THEN 'host: ' || {_WORD} ELSE reason END AS reason,
                 blind IS NOT NULL AND blind <> '',
-                count(*), count(*) FILTER (NOT admitted),
-                list_sort(list(DISTINCT status) FILTER (NOT admitted AND status > 0)),
-                {spread_of("retry_after_ms")}
+                count(*), count(*) FILTER ({_AWAY}),
+                list_sort(list(DISTINCT status) FILTER ({_AWAY} AND status > 0)),
+                {spread_of("retry_after_ms", "NOT gone")}
             FROM decisions GROUP BY ALL"""
         )
     )
     counts = by_run(
         store.rows(
             f"""SELECT run_n, count(*), count(*) FILTER (enforced),
-                count(*) FILTER (NOT admitted),
+                count(*) FILTER ({_AWAY}),
                 count(*) FILTER ({_REFUSED}),
-                count(*) FILTER ({_REFUSED} AND enforced AND NOT probe),
+                count(*) FILTER ({_REFUSED} AND {_ENFORCED}),
+                count(*) FILTER ({_ACTED}),
+                count(*) FILTER ({_ACTED} AND {_ENFORCED}),
                 count(*) FILTER (probe)
             FROM decisions GROUP BY run_n"""
         )
     )
+    held = _held(store)
     blind = counted_by(store, "blind", "blind <> ''")
-    host = counted_by(store, _WORD, "host")
+    host = counted_by(store, _WORD, "host AND held_ms IS NULL")
     return {
-        run: _answers([row for (row,) in rows[run]], counts[run], blind[run], host[run])
+        run: replace(
+            _answers([row for (row,) in rows[run]], counts[run], held.get(run, _NONE)),
+            blind=blind[run],
+            host=host[run],
+        )
         for run in runs
     }
 
 
-_REFUSED = "verdict <> 'admit' AND coalesce(blind, '') = '' AND NOT host"
+_SEES = "coalesce(blind, '') = ''"
+_REFUSED = f"verdict <> 'admit' AND {_SEES} AND NOT host"
+_ACTED = f"({_REFUSED} OR {_SEES} AND held_ms IS NOT NULL)"
+_ENFORCED = "enforced AND (NOT probe OR held_ms IS NOT NULL)"
 _WORD = "coalesce(nullif(why, ''), reason)"
+_AWAY = "NOT admitted AND NOT gone"
+_NONE = Held(0, 0, 0, 0, Spread.of(()))
 
 
-def _answers(
-    rows: list[Row],
-    counts: list[tuple[int, ...]],
-    blind: dict[str, int],
-    host: dict[str, int],
-) -> Answers:
+def _held(store: Store) -> dict[int, Held]:
+    """What became of held requests, by the number of the run; absent without any."""
+    return {
+        run: Held(n, let_in, refused, left, Spread.read(held_ms))
+        for run, n, let_in, refused, left, held_ms in store.rows(
+            f"""SELECT run_n, count(*), count(*) FILTER (admitted),
+                count(*) FILTER ({_AWAY}), count(*) FILTER (gone),
+                {spread_of("held_ms")}
+            FROM decisions WHERE held_ms IS NOT NULL GROUP BY run_n"""
+        )
+    }
+
+
+def _answers(rows: list[Row], counts: list[tuple[int, ...]], held: Held) -> Answers:
     said: Counter[str] = Counter()
     for row in rows:
         said[row.verdict] += row.n
-    all_counts = counts[0] if counts else (0,) * 6
-    offered, enforced, away, refused, governed, probes = all_counts
+    all_counts = counts[0] if counts else (0,) * 8
+    offered, enforced, away, refused, governed, acted, ours, probes = all_counts
     return Answers(
         offered=offered,
         admitted=said["admit"],
@@ -142,9 +191,12 @@ def _answers(
         turned_away=away,
         refused=refused,
         refused_enforced=governed,
+        acted=acted,
+        acted_enforced=ours,
+        held=held,
         probes=probes,
-        host=host,
-        blind=blind,
+        host={},
+        blind={},
         rows=tuple(sorted(rows, key=_order)),
     )
 

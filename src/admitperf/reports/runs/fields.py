@@ -118,6 +118,10 @@ _DECISION = (
     "d.why",
     "coalesce(d.by = 'host', false) AS host",
     "coalesce(d.probe, false) AS probe",
+    "CASE WHEN d.held_ms > 0 THEN d.held_ms END AS held_ms",
+    # Its caller left while it was held: nobody was let in or turned away.
+    """coalesce(d.by = 'host' AND d.why = 'client_closed' AND d.held_ms > 0
+        AND NOT d.admitted, false) AS gone""",
     "d.facts.logical_id IS NOT NULL AS named",
     """CASE WHEN d.facts.logical_id IS NOT NULL
         THEN md5_number_lower(d.facts.logical_id) ELSE hash(d.run, d.seq)

@@ -4,15 +4,17 @@ The rules are asked in order and the first that applies gives the finding:
 
 UNKNOWN   no decision of the policy's in the log, or no header to tell a policy from a
           baseline.
-BASELINE  it refuses nothing by design, and refused nothing.
-UNKNOWN   more than 1 % of its decisions were made blind; or it refused nothing, and a
+BASELINE  it refuses nothing by design, and never fired.
+UNKNOWN   more than 1 % of its decisions were made blind; or it never fired, and a
           signal it compares was not supplied for more than 1 % of them, or more than
           1 % of them were lost.
 SHADOW    nothing was enforced, or the host served what it refused.
-LIVE      it refused something.
+LIVE      it refused something, or deferred it so that it was held.
 INERT     it ran and never answered anything but admit.
 
-What the host refused by itself says nothing of the policy, and is no firing of it.
+A request that the host held was deferred at first, whatever its one line says in the
+end: that is a firing. What the host refused by itself says nothing of the policy, and
+is no firing of it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,7 +90,19 @@ def finding(seen: Evidence) -> Finding:
     """The finding for one run."""
     found = next(filter(None, (rule(seen) for rule in _RULES)), None) or _inert(seen)
     governed = ("No policy governed.",) if seen.samples else ()
-    return Finding(found.word, (*found.says, *_by_host(seen), *governed))
+    held = () if found.word == "LIVE" else _held(seen)
+    return Finding(found.word, (*found.says, *held, *_by_host(seen), *governed))
+
+
+def _held(seen: Evidence) -> tuple[str, ...]:
+    """How many waited at the host; of a policy that is LIVE it is said at once."""
+    if not seen.answers.held.n:
+        return ()
+    return (f"The host held {_held_of(seen)} before it answered them.",)
+
+
+def _held_of(seen: Evidence) -> str:
+    return share(seen.answers.held.n, seen.answers.offered)
 
 
 def _by_host(seen: Evidence) -> Iterator[str]:
@@ -130,7 +144,7 @@ def _unasked(seen: Evidence) -> Finding | None:
 
 
 def _headless(seen: Evidence) -> Finding | None:
-    if seen.run.header or seen.answers.refused:
+    if seen.run.header or seen.answers.acted:
         return None
     said = (
         "The log holds no run header, so a policy that never fired cannot be told"
@@ -140,7 +154,7 @@ def _headless(seen: Evidence) -> Finding | None:
 
 
 def _baseline(seen: Evidence) -> Finding | None:
-    if seen.run.taxonomy.get("baseline") is not True or seen.answers.refused:
+    if seen.run.taxonomy.get("baseline") is not True or seen.answers.acted:
         return None
     let_in = seen.of_all(seen.answers.admitted)
     return Finding("BASELINE", (f"It refuses nothing by design: {let_in} admitted.",))
@@ -166,7 +180,7 @@ def _blind(seen: Evidence) -> Finding | None:
 
 
 def _unsupplied(seen: Evidence) -> Finding | None:
-    if seen.answers.refused:
+    if seen.answers.acted:
         return None
     said = _never_supplied(seen) or _sometimes_unsupplied(seen)
     return Finding("UNKNOWN", (*said, *_meanwhile(seen))) if said else None
@@ -174,7 +188,7 @@ def _unsupplied(seen: Evidence) -> Finding | None:
 
 def _lost(seen: Evidence) -> Finding | None:
     lost = seen.lost
-    if seen.answers.refused or lost <= MOST_BLIND * (seen.answers.offered + lost):
+    if seen.answers.acted or lost <= MOST_BLIND * (seen.answers.offered + lost):
         return None
     return Finding("UNKNOWN", (f"{_lost_sentence(seen)[0]} That is more than 1 %.",))
 
@@ -192,13 +206,13 @@ def _shadow(seen: Evidence) -> Finding | None:
         return Finding("SHADOW", _watched(seen))
     if answers.enforced and not served and seen.run.said("enforce") != 0:
         return None
-    fired = f"It would have fired on {share(answers.refused, answers.offered)}."
+    fired = f"It would have fired on {share(answers.acted, answers.offered)}."
     if served:
         how = f"The host served {plural(served, 'request')} that it refused."
     else:
         how = f"Nothing was enforced ({_enforce(seen)})."
-    rest = () if answers.refused else _how_near(seen)
-    if seen.cost.reported.n:
+    rest = () if answers.acted else _how_near(seen)
+    if seen.cost.reported.n and not answers.held.n:
         rest = (*rest, "The outcomes are those of running without it.")
     return Finding("SHADOW", (how, fired, *rest, *_contradiction(seen)))
 
@@ -213,17 +227,27 @@ def _watched(seen: Evidence) -> tuple[str, ...]:
 
 def _live(seen: Evidence) -> Finding | None:
     answers = seen.answers
-    if not answers.refused:
+    if not answers.acted:
         return None
-    said = [f"It refused {share(answers.refused, answers.offered)}."]
+    said = [_did(seen)]
     if answers.enforced < answers.offered:
         governed = share(answers.enforced, answers.offered)
-        enforced = share(answers.refused_enforced, answers.refused)
+        enforced = share(answers.acted_enforced, answers.acted)
+        what = "of these answers" if answers.held.n else "of its refusals"
         said.append(
             f"It governed {governed} of the requests ({_enforce(seen)});"
-            f" {enforced} of its refusals were enforced."
+            f" {enforced} {what} were enforced."
         )
     return Finding("LIVE", (*said, *_never_supplied(seen), *_contradiction(seen)))
+
+
+def _did(seen: Evidence) -> str:
+    answers = seen.answers
+    if not answers.held.n:
+        return f"It refused {share(answers.refused, answers.offered)}."
+    refused = f"{answers.refused or 'none'} of {answers.offered}"
+    held = f"held {_held_of(seen)} before starting or refusing them"
+    return f"It refused {refused} and {held}."
 
 
 _RULES: tuple[Callable[[Evidence], Finding | None], ...] = (
@@ -247,7 +271,7 @@ def _enforce(seen: Evidence) -> str:
 def _contradiction(seen: Evidence) -> tuple[str, ...]:
     if seen.run.taxonomy.get("baseline") is not True:
         return ()
-    return ("It calls itself a baseline, and it is none: it refused.",)
+    return ("It calls itself a baseline, and it is none: it fired.",)
 
 
 def _only_admitted(seen: Evidence) -> str:
@@ -324,7 +348,7 @@ def _how_near(seen: Evidence) -> tuple[str, ...]:
         verdict = "Its gates changed their answers, never so that it refused."
         if seen.together is not None:
             verdict += (
-                f" All held at once on {share(seen.together.n, seen.together.of)}."
+                f" All were true at once on {share(seen.together.n, seen.together.of)}."
             )
     else:
         verdict = f"{_could_not(seen, gates)}: no gate ever changed its answer."
@@ -351,11 +375,13 @@ def _stayed(gate: Gate) -> str:
     if gate.nearest is None:
         return f"{gate_text(gate)} has no finite bound ({of})."
     if gate.crossed:
-        return f"{gate_text(gate)} held on {share(gate.true, gate.evaluated)} ({of})."
+        return (
+            f"{gate_text(gate)} was true on {share(gate.true, gate.evaluated)} ({of})."
+        )
     past = "always" if gate.true else "never"
     return (
-        f"{gate_text(gate)} {past} held ({of}): at its nearest, {number(gate.nearest)},"
-        f" it was {number(gate.distance)} from the bound."
+        f"{gate_text(gate)} was {past} true ({of}): at its nearest,"
+        f" {number(gate.nearest)}, it was {number(gate.distance)} from the bound."
     )
 
 

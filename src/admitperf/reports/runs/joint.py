@@ -1,4 +1,4 @@
-"""All gates of a run at once: how often they held together, and how near it came."""
+"""All gates of a run at once: how often all were true, and how near it came."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,15 @@ from admitperf.reports.runs.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """The decision at which all gates together came nearest to holding.
+    """The decision at which all gates together came nearest to being true.
 
     Attributes:
         values: each gate's signal at that decision, by name.
-        distance: how far it was from all of them holding: the largest over the gates
-            of how far the value is on the side that does not hold, over the size of
-            the bound (1 for a bound of 0); 0 when all held or stood at their bounds.
-        held: decisions at which all held, of those where every gate's value is known.
+        distance: how far it was from all of them true: the largest over the gates of
+            how far the value is on the side that is not, over the size of the bound
+            (1 for a bound of 0); 0 when all were true or stood at their bounds.
+        held: decisions at which all were true, of those where every gate's value is
+            known.
     """
 
     values: dict[str, float]
@@ -28,7 +29,7 @@ class Joint:
 def joint(
     store: Store, run: int, gates: Sequence[Gate], columns: Mapping[str, str]
 ) -> tuple[Share, Joint | None] | None:
-    """How often all gates held on one decision, and the decision that came nearest.
+    """How often all gates were true at once, and the decision that came nearest.
 
     Args:
         store: with the view `decisions`.

@@ -1,0 +1,47 @@
+"""Whether the logs that a file names can be written."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from admitperf.core.settings import Settings
+from admitperf.gateway.setup import PoolSetup
+
+_IDENTITY = ("log", "experiment", "run")
+"""Settings that say where a log goes."""
+
+
+def faults(pool: PoolSetup, path: str) -> Iterator[str]:
+    """Why a pool's log cannot be written, with its path in the file.
+
+    Args:
+        pool: what was told.
+        path: where it stands, such as `pools[1]`.
+    """
+    told: dict[str, Any] = {
+        name: pool.settings[name] for name in _IDENTITY if name in pool.settings
+    }
+    place = Settings(**told).path(pool.policy)
+    why = unwritable(place) if isinstance(place, str) else None
+    if why is not None:
+        yield f"{path}.log.path = {place!r} {why}"
+
+
+def unwritable(place: str) -> str | None:
+    """Why no log can be written at a path; None = it can. Nothing is made."""
+    file = Path(place).absolute()
+    try:
+        if file.is_dir():
+            return "is a directory"
+        there = next(one for one in (file, *file.parents) if one.exists())
+        if there == file:
+            return None if os.access(file, os.W_OK) else "must not be written"
+        if not there.is_dir():
+            return f"cannot be made: {there} is no directory"
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        return f"cannot be made: {why.lower()}"
+    if os.access(there, os.W_OK | os.X_OK):
+        return None
+    return f"cannot be made: {there} must not be written to"
