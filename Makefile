@@ -92,4 +92,5 @@ ci: lint types docs demo test-engines ## what CI runs
 	@$(BIN)/python benchmarks/method.py --quick
 	@$(BIN)/python benchmarks/method_engine.py --quick
 	@$(BIN)/python benchmarks/simulator.py --quick
+	@$(BIN)/python benchmarks/gateway.py --quick --arms direct admitperf
 	@$(MAKE) --no-print-directory test

@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import threading
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from tests.gateway.asgi import DONE, Caller, answers, event, scope, streams
 
 from admitperf import Policy
+from admitperf.core.clock import SYSTEM
 from admitperf.gateway.broke import UpstreamBroke
 from admitperf.gateway.setup import EdgeSetup, Holding, Limits, PoolSetup, Tenant
+from admitperf.testing import FakeClock
 
 CHAT = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 ROLE = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n'
@@ -557,3 +561,95 @@ def test_shutdown_closes_readings_and_logs(door):
     order = []
     asyncio.run(run())
     assert order == ["started", "closed", "ended"]
+
+
+def test_a_long_stream_keeps_its_lease(door, monkeypatch):
+    """It shows life once a minute, and its first token at once."""
+    clock = FakeClock(start_s=1000.0)
+    alive = []
+
+    async def minute():
+        clock.advance(30.0)
+
+    made = door(streams(*[event("a")] * 7, event("b", "stop"), DONE, pause=minute))
+    made.edge.clock = clock
+    monkeypatch.setattr(made.policy, "first_token", alive.append)
+    go(made)
+    assert len(alive) == 5
+
+
+def test_large_bodies_are_read_off_the_loop(door, monkeypatch):
+    """Small ones are not: a thread costs more than they do."""
+    threads = []
+    made = door(answers(b"{}"), setup=EdgeSetup(limits=Limits(off_loop_bytes=1000)))
+    known = made.edge.known
+
+    def noted(*told):
+        threads.append(threading.current_thread() is threading.main_thread())
+        return known(*told)
+
+    monkeypatch.setattr(made.edge, "known", noted)
+    go(made, b'{"prompt":"x"}')
+    go(made, b'{"prompt":"' + b"x" * 1000 + b'"}')
+    assert threads == [True, False]
+
+
+def test_the_size_of_a_token_is_learnt_from_usage(door):
+    """The same text is estimated as what the engine counted the first time."""
+    usage = b'{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],'
+    usage += b'"usage":{"prompt_tokens":1000,"completion_tokens":1}}'
+    made = door(answers(usage))
+    body = (
+        b'{"model":"m","messages":[{"role":"user","content":"' + b"x" * 1000 + b'"}]}'
+    )
+    for _ in range(3):
+        go(made, body)
+    first, *_, last = (d["facts"]["input_tokens"] for d in made.lines("decision"))
+    assert first < 300
+    assert last > 700
+
+
+@pytest.mark.parametrize(
+    ("status", "tenant"),
+    [(200, "key-"), (401, "unver"), (404, "unver"), (500, "unver")],
+)
+def test_only_an_answer_that_serves_makes_a_key_known(door, status, tenant):
+    """A key on which the engine said nothing good shares a bucket."""
+    made = door(answers(b"{}", status))
+    key = [("authorization", "Bearer sk-1")]
+    go(made, b'{"prompt":"a"}', headers=key)
+    go(made, b'{"prompt":"b"}', headers=key)
+    last = made.lines("decision")[-1]["facts"]["tenant"]
+    assert last.startswith(tenant)
+
+
+def test_what_is_counted(door, holding):
+    """Held, blind and unfinished ones stand on the metrics page."""
+    made, _ = held(door, holding, lambda *_: None, longest_s=0.1)
+    assert sum(made.pool.counters.held_s.counts) == 1
+    blind = door(answers(b"{}"), "queue_depth")
+    go(blind)
+    assert blind.pool.counters.blind == 1
+    with suppress(AssertionError):
+        go(blind, b'{"a"', None)
+    assert blind.pool.counters.unfinished == 1
+
+
+def test_the_head_is_held_back_no_longer_than_told(door):
+    """Forty milliseconds are not two hundred."""
+
+    async def run():
+        made = door(streams(b": ping\n\n", pause=asyncio.Event().wait))
+        caller = Caller(CHAT)
+        before_ns = SYSTEM.monotonic_ns()
+        task = asyncio.ensure_future(made.app(scope(), caller.receive, caller.send))
+        while caller.status is None:
+            await asyncio.wait({task}, timeout=0.001)
+        took_ms = (SYSTEM.monotonic_ns() - before_ns) / 1e6
+        task.cancel()
+        await asyncio.wait({task})
+        return made.edge.setup.limits.peek_ms, took_ms
+
+    peek_ms, took_ms = asyncio.run(run())
+    assert peek_ms == 40
+    assert peek_ms - 1 <= took_ms < 4 * peek_ms

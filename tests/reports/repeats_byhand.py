@@ -76,7 +76,7 @@ BETTER = (70, 73, 68, 72, 71, 72)
 
 def better(pairs=6, **changes):
     """An arm that refuses 20 and serves more in time."""
-    return arm("queue_bound", BETTER[:pairs], refused=20, **changes)
+    return arm("queue_bound", BETTER[:pairs], **{"refused": 20, **changes})
 
 
 def worse(pairs=6, **changes):

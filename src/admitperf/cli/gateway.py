@@ -183,7 +183,7 @@ def serve(**options: Unpack[_Options]) -> None:
     lets open requests finish, the second one cuts them.
 
     Exit codes: 0 ended as asked, 1 something was cut off, or --check found a page that
-    cannot be read, 2 wrong use.
+    cannot be read, 2 wrong use or nothing that can be started.
     """
     with _one_line():
         setup = _configured(options)

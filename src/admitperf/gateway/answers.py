@@ -155,20 +155,13 @@ def closing(
     return before + b"data: " + _json({"error": error}) + b"\n\ndata: [DONE]\n\n"
 
 
-def from_event(
-    event_data: bytes,
-    dialect: Dialect,
-    *,
-    request_id: str,
-    decision_id: str | None = None,
-) -> Reply | None:
+def from_event(event_data: bytes, dialect: Dialect, *, request_id: str) -> Reply | None:
     """An error with which a stream began, as the status it would have had.
 
     Args:
         event_data: the data of the stream's first event.
         dialect: the caller's.
         request_id: the caller's own, or the one that was made for it.
-        decision_id: what the log finds the decision by; None = there is none.
 
     Returns:
         The engine's words under a real status, without a wait that the engine did not
@@ -181,8 +174,6 @@ def from_event(
     hints: Headers = []
     if status == _UNAVAILABLE:
         hints.append((b"retry-after", _LEAST_WAIT))
-    if decision_id is not None:
-        hints.append((b"x-admitperf-decision-id", header_value(decision_id)))
     kind = said.kind if said.kind not in {None, "error"} else _openai_type(status)
     error = _error(kind, said.message, said.code, said.param)
     return _reply(status, _in(dialect, status, error, request_id), request_id, hints)

@@ -22,7 +22,6 @@ from admitperf.gateway.readings import Readings
 from admitperf.gateway.setup import PoolSetup
 from admitperf.scrape.simulated import simulated_by
 
-
 _ALIKE = 0.85
 """How like a name that was tried one on the page must be. Plain choice: a letter or an
 ending apart; vLLM's `waiting` and `running`, two things, are 0.84 alike."""

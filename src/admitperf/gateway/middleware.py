@@ -252,7 +252,6 @@ class _Exchange:
             self._intake.whole,
             d.request_id,
             known.facts.get("session"),
-            known.facts.get("deadline_s"),
             asked.replica,
         )
         self._scope[SCOPE_KEY] = ticket

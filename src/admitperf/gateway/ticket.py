@@ -11,12 +11,11 @@ class Ticket:
         body: the whole request body.
         session: of the request; None = it named none.
         request_id: the id that answers and upstream carry.
-        deadline_s: seconds from arrival; None = none.
         why: the word for how it failed before it had an answer; None = it did not.
     """
 
     __slots__ = (
-        "body", "deadline_s", "pool", "replica", "request_id", "session", "why",
+        "body", "pool", "replica", "request_id", "session", "why",
     )  # fmt: skip
 
     def __init__(
@@ -25,14 +24,12 @@ class Ticket:
         body: bytes,
         request_id: str,
         session: str | None = None,
-        deadline_s: float | None = None,
         replica: str | None = None,
     ) -> None:
         self.pool = pool
         self.body = body
         self.request_id = request_id
         self.session = session
-        self.deadline_s = deadline_s
         self.replica = replica
         self.why: str | None = None
 

@@ -14,6 +14,7 @@ from admitperf.core.clock import SYSTEM
 from admitperf.gateway.broke import UpstreamBroke
 from admitperf.gateway.proxy.app import ProxyApp
 from admitperf.gateway.proxy.balance import Balancer
+from admitperf.gateway.proxy.callers import Callers
 from admitperf.gateway.setup import Limits, PoolSetup, Timeouts, Upstream
 from admitperf.gateway.ticket import Ticket
 
@@ -134,11 +135,13 @@ class Door:
         self.balancer = Balancer(setup)
         pools = {"default": self.balancer}
         self.proxy = ProxyApp(pools, limits=limits, own=own, clock=clock)
+        self.callers = Callers()
         self.tickets = []
         self.broke = []
 
     async def app(self, scope, receive, send):
         """What the server runs."""
+        receive = self.callers.of(scope, receive)
         if scope["method"] == "POST" and scope["path"].startswith("/v1/chat"):
             body, more = b"", True
             while more:
@@ -191,6 +194,7 @@ async def door(setup, *, limits=None, own=None, clock=SYSTEM):
         server.stop()
         await serving
         await made.proxy.close()
+        made.callers.close()
 
 
 @dataclass

@@ -281,6 +281,24 @@ def test_a_chunked_request_is_sent_with_its_length():
     run(test)
 
 
+@pytest.mark.parametrize("path", [b"/v1/chat/completions", b"/v1/files"])
+def test_a_packed_body_is_not_sent_as_a_plain_one(path):
+    """501: no coding but chunked is undone here, so none is dropped unsaid."""
+
+    async def test():
+        async with engine(_says(whole())) as far, door(pool(far.url)) as near:
+            raw = (
+                b"POST " + path + b" HTTP/1.1\r\nHost: g\r\n"
+                b"Transfer-Encoding: gzip, chunked\r\n\r\n" + chunk(b"packed") + END
+            )
+            got = await ask(near.port, raw)
+            assert far.requests == []
+        assert got.status == 501
+        assert near.in_flight == 0
+
+    run(test)
+
+
 def test_no_websocket_is_opened():
     """An upgrade is told that there is none, and reaches no engine."""
 

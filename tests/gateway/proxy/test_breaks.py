@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import struct
+from contextlib import contextmanager
 
 import pytest
 from aiohttp import ClientPayloadError
@@ -30,6 +31,7 @@ from tests.gateway.proxy.rig import (
 
 from admitperf.core.clock import SYSTEM
 from admitperf.gateway.broke import UpstreamBroke
+from admitperf.gateway.proxy.callers import Callers
 from admitperf.gateway.proxy.passage import Passage
 from admitperf.gateway.setup import Timeouts
 
@@ -42,6 +44,22 @@ def _reset(writer):
     sock = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+@contextmanager
+def _full():
+    """The URL of an engine that takes no more connections, and refuses none."""
+    full = socket.create_server(("127.0.0.1", 0), backlog=0)
+    full.settimeout(0)
+    fill = [socket.socket() for _ in range(4)]
+    for one in fill:
+        one.settimeout(0)
+        one.connect_ex(full.getsockname())
+    try:
+        yield f"http://127.0.0.1:{full.getsockname()[1]}"
+    finally:
+        for one in [full, *fill]:
+            one.close()
 
 
 async def _silence(request, reader, writer):
@@ -219,17 +237,9 @@ def test_a_replica_that_does_not_take_the_connection_is_a_timeout():
     """504 once the time to connect is over."""
 
     async def test():
-        full = socket.create_server(("127.0.0.1", 0), backlog=0)
-        full.settimeout(0)
-        url = f"http://127.0.0.1:{full.getsockname()[1]}"
-        fill = [socket.socket() for _ in range(4)]
-        for one in fill:
-            one.settimeout(0)
-            one.connect_ex(full.getsockname())
-        async with door(pool(url, connect_s=SHORT_S)) as near:
-            got = await ask(near.port, post())
-        for one in [full, *fill]:
-            one.close()
+        with _full() as url:
+            async with door(pool(url, connect_s=SHORT_S)) as near:
+                got = await ask(near.port, post())
         assert got.status == 504
         assert near.tickets[0].why == "upstream_unreachable"
 
@@ -379,6 +389,23 @@ def test_the_last_bytes_before_a_break_are_not_lost():
     run(test)
 
 
+def test_an_answer_with_a_transfer_coding_is_no_answer():
+    """What nobody unpacked is not passed on as if it were plain."""
+
+    async def script(request, reader, writer):
+        packed = STREAM.replace(b"chunked", b"gzip, chunked")
+        writer.write(packed + chunk(b"packed") + b"0\r\n\r\n")
+
+    async def test():
+        async with engine(script) as far, door(pool(far.url)) as near:
+            got = await ask(near.port, post())
+        assert b"packed" not in got.body
+        assert got.status in {0, 502}
+        assert near.in_flight == 0
+
+    run(test)
+
+
 # Callers that leave.
 
 
@@ -407,6 +434,66 @@ def test_a_caller_that_leaves_frees_the_engine(begun):
         assert near.tickets[0].why == "client_closed"
 
     far = None
+    run(test)
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+@pytest.mark.parametrize("behind", [b"\r\n", b"P", post()])
+def test_bytes_behind_a_request_do_not_hide_that_its_caller_left(behind, end):
+    """The engine is let go within seconds, whatever lies unread behind the request."""
+    callers = Callers()
+    watches = callers.watches
+    callers.close()
+    if not watches:
+        pytest.skip("this system does not tell of connections")
+
+    async def script(request, reader, writer):
+        await far.sees_it_leave(reader)
+
+    async def test():
+        nonlocal far
+        async with engine(script) as far, door(pool(far.url)) as near:
+            _, writer = await asyncio.open_connection("127.0.0.1", near.port)
+            writer.write(post() + behind)
+            await until(lambda: far.requests)
+            await rest(0.2)  # it is watched by now
+            _reset(writer) if end == "reset" else writer.close()
+            await until(lambda: far.left)
+            await until(lambda: near.in_flight == 0)
+        assert near.tickets[0].why == "client_closed"
+
+    far = None
+    run(test)
+
+
+def test_nobody_connects_for_a_caller_that_left():
+    """The slot is free at once, not when the time to connect is over."""
+
+    async def test():
+        with _full() as url:
+            async with door(pool(url, connect_s=9.0)) as near:
+                _, writer = await asyncio.open_connection("127.0.0.1", near.port)
+                writer.write(post())
+                await until(lambda: near.in_flight == 1)
+                writer.close()
+                await until(lambda: near.in_flight == 0)
+        assert near.tickets[0].why == "client_closed"
+        assert near.broke == []
+
+    run(test)
+
+
+def test_the_time_for_all_includes_connecting():
+    """504 when it is over, though the time to connect is not."""
+
+    async def test():
+        with _full() as url:
+            async with door(pool(url, connect_s=9.0, total_s=SHORT_S)) as near:
+                got = await ask(near.port, post())
+        assert got.status == 504
+        assert near.tickets[0].why == "timeout_total"
+        assert near.in_flight == 0
+
     run(test)
 
 

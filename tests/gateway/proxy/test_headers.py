@@ -2,7 +2,12 @@
 
 import pytest
 
-from admitperf.gateway.proxy.headers import Outgoing, answer_headers, upgrades
+from admitperf.gateway.proxy.headers import (
+    Outgoing,
+    answer_headers,
+    packed,
+    upgrades,
+)
 
 
 def _scope(*headers, method="POST", path=b"/v1/x", query=b""):
@@ -104,6 +109,31 @@ def test_a_chunked_answer_has_no_length():
         ((b"Transfer-Encoding", b"chunked"), (b"Content-Length", b"3")),
     ):
         assert answer_headers(raw) == []
+
+
+def test_an_engines_own_number_of_a_decision_stays_behind():
+    """Only ours can be explained here."""
+    raw = ((b"X-AdmitPerf-Decision-Id", b"theirs-1"), (b"x-admitperf-reason", b"slots"))
+    assert answer_headers(raw) == [(b"x-admitperf-reason", b"slots")]
+
+
+@pytest.mark.parametrize(
+    ("codings", "are"),
+    [
+        ([b"chunked"], False),
+        ([b" Chunked "], False),
+        ([b"gzip, chunked"], True),
+        ([b"gzip", b"chunked"], True),
+        ([b"chunked, chunked"], False),
+        ([b"deflate"], True),
+    ],
+)
+def test_a_coding_beside_the_framing_is_seen(codings, are):
+    """In one header or in several, of a request as of an answer."""
+    headers = [(b"Transfer-Encoding", one) for one in codings]
+    assert packed(headers) is are
+    lower = [(name.lower(), value) for name, value in headers]
+    assert Outgoing(_scope(*lower), b"x", None).packed is are
 
 
 def test_an_answers_connection_names_what_goes_even_before_it():

@@ -64,6 +64,17 @@ def test_a_policy_that_never_fired_makes_no_claim(compared):
     assert "r1 LIVE (20 of 100 refused)" in said
 
 
+def test_a_policy_that_only_made_requests_wait_fired(compared):
+    """No repeat has a refusal, and each held 20 of 100."""
+    check, said = asked(compared(better(refused=0, held=20), baseline()), "fired")
+    assert check.answer == "ok"
+    assert "queue_bound: LIVE in 6 repeats, refused 0 of 600, held 120." in said
+    lines = [*better(5, refused=0, held=20), *repeat("queue_bound", "r6", 90, held=7)]
+    _, said = asked(compared(lines, baseline()), "fired")
+    assert "r1 LIVE (0 of 100 refused, 20 held)" in said
+    assert "r6 LIVE (0 of 100 refused, 7 held)" in said
+
+
 def test_a_log_that_cannot_say_is_another_failure(compared):
     """UNKNOWN: cannot be asked, void all the same, with a message of its own."""
     blind = {"reason": "signal_absent", "blind": "signal_absent", "why": "no kv"}

@@ -63,7 +63,9 @@ def decided(draw, seq):
         changes = {"by": "host", "why": draw(st.sampled_from(WHYS))}
         gates, probe = [], False
     changes |= {"probe": True} if probe else {}
-    changes |= draw(st.sampled_from([{}, {}, {"held_ms": 0}, {"held_ms": 250.5}, {"held_ms": 2000}]))
+    changes |= draw(
+        st.sampled_from([{}, {}, {"held_ms": 0}, {"held_ms": 250.5}, {"held_ms": 2000}])
+    )
     return decision(
         seq,
         verdict,

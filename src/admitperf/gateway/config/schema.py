@@ -302,7 +302,7 @@ def _as_far_as_right(model: type[_M], told: object, least: dict[str, Any]) -> _M
 
 
 def _kept(key: object, value: object, wrong: set[tuple[int | str, ...]]) -> object:
-    """What is right of a value: of a list or mapping its right parts; None = nothing."""
+    """What is right of a value, such as of a list its right items; None = nothing."""
     parts = {one[1:] for one in wrong if one and one[0] == key}
     if not parts:
         return value
