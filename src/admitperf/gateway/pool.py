@@ -429,7 +429,7 @@ class Pool:
         return min(holding.longest_s, deadline_s - rest_s)
 
     def _frozen(self, replica: str | None, now_ns: int) -> bool:
-        """Whether nothing of ours is open there, and what is seen of it stands still."""
+        """Whether nothing of ours is open there, and what it says stands still."""
         if self._open_on[replica] > 0:
             self._still.pop(replica, None)
             return False

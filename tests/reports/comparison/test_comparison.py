@@ -159,6 +159,22 @@ def test_a_void_comparison_says_nothing_of_the_policy(compared):
     assert made.says == ("It refused 0 of 300 (0.0 %) attempts offered, in 3 repeats.",)
 
 
+def test_an_argument_tells_who_waited_from_who_was_refused(compared):
+    """Nobody was turned away, so nothing is said to be paid back by it."""
+    made = compared(better(refused=0, held=20), baseline())
+    assert made.says[0] == (
+        "It refused 0 of 600 (0.0 %) attempts offered and held 120 of 600 (20.0 %)"
+        " attempts, in 6 repeats."
+    )
+    assert "turned away" not in " ".join(made.says)
+    assert {(one.held.n, one.held.of) for one in made.arm.repeats} == {(20, 100)}
+    short = better(refused=0, held=20, slow_ms=2000)
+    assert made.verdict == "better"
+    said = " ".join(compared(short, baseline()).says)
+    assert "shorter" in said
+    assert "turned away" not in said
+
+
 def test_a_void_page_judges_no_difference(page):
     """The MDE stands there, and no interval of the difference."""
     text = page(arm("queue_bound", (90, 91, 92)), baseline(3))

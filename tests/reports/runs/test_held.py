@@ -6,7 +6,7 @@ import pytest
 from tests.reports.byhand import decision, header, kv, outcome
 from tests.reports.example_pages import example
 
-from admitperf import load
+from admitperf.policies import load
 from admitperf.reports.pages import render
 from admitperf.reports.pages.card import card
 from admitperf.reports.pages.checks import check

@@ -1,8 +1,23 @@
-"""What a request body asks for, in numbers and names; its text is counted, not kept."""
+"""What a request body asks for, in numbers and names; its text is counted, not kept.
 
+Of a body with very many parts, or that nests very deeply, only the names and numbers
+at the top are read, and its text is the bytes of the members that hold the prompt: a
+bound that counts names, brackets and base64 too. Large bodies are read one at a time.
+"""
+
+import re
 from dataclasses import dataclass
+from threading import Lock
 
-from admitperf.gateway.facts.fields import Content, Fields, Part, parse
+from admitperf.core.request import bounded
+from admitperf.gateway.facts.fields import (
+    Content,
+    Fields,
+    Part,
+    TooManyError,
+    parse,
+    parse_top,
+)
 
 _MOST = 1 << 53
 """Largest count that survives a reader with 64-bit floats."""
@@ -24,9 +39,21 @@ _KINDS = {
 """Part types that are no text. Origin: the OpenAI and Anthropic APIs; vLLM's own."""
 
 
+_LARGE = 1 << 20
+"""Bytes of a body over which one is read at a time. Plain choice: more than the front
+door reads on its loop, which must not wait."""
+
+_TURN = Lock()
+
+_NO_ID = re.compile(rb"[^0-9,\[\] \t\n\r]")
+_ID = re.compile(rb"[0-9]")
+
+
 @dataclass(slots=True, kw_only=True)
 class Wish:
     """What one body asks for. None = not said, or not in a usable way.
+
+    Names longer than 256 characters are cut and end in a digest.
 
     Attributes:
         model: name asked for.
@@ -42,6 +69,7 @@ class Wish:
         user: `safety_identifier`, else `user`, else `metadata.user_id`.
         hint_priority, hint_osl: Dynamo's `nvext.agent_hints`; the second is the
             answer's expected length in tokens.
+        estimated: `text_bytes` is a bound, and what is no text was not told apart.
         readable: the body is a JSON object. If not, nothing above is known.
     """
 
@@ -60,6 +88,7 @@ class Wish:
     user: str | None = None
     hint_priority: int | None = None
     hint_osl: int | None = None
+    estimated: bool = False
     readable: bool = True
 
 
@@ -68,13 +97,53 @@ def read_wish(body: bytes) -> Wish:
 
     A field of a wrong type is not known and spoils no other.
     """
+    if len(body) <= _LARGE:
+        return _read(body)
+    with _TURN:
+        return _read(body)
+
+
+def _read(body: bytes) -> Wish:
     try:
-        fields = parse(body)
-        wish = _named(fields)
-        _measure(wish, fields)
-    except (ValueError, RecursionError):
+        return _whole(body)
+    except ValueError:
         return Wish(readable=False)
+    except (TooManyError, RecursionError):
+        pass
+    try:
+        return _top(body)
+    except ValueError:
+        return Wish(readable=False)
+
+
+def _whole(body: bytes) -> Wish:
+    fields = parse(body)
+    wish = _named(fields)
+    _measure(wish, fields)
     return wish
+
+
+def _top(body: bytes) -> Wish:
+    fields, prompts = parse_top(body)
+    wish = _named(fields)
+    wish.estimated = True
+    ids = 0
+    for name, raw in prompts.items():
+        if name in ("prompt", "input") and _ID.search(raw) and not _NO_ID.search(raw):
+            ids += bytes(raw).count(b",") + 1
+        else:
+            wish.text_bytes += _extent(raw)
+    if ids and not wish.text_bytes:
+        wish.prompt_tokens = ids
+    return wish
+
+
+def _extent(raw: bytes | memoryview) -> int:
+    """Bytes of a text without its quotes, or of what stands in brackets; else none."""
+    first = bytes(raw[:1])
+    if first == b'"':
+        return len(raw) - 2
+    return len(raw) if first in (b"{", b"[") else 0
 
 
 def _named(fields: Fields) -> Wish:
@@ -83,16 +152,16 @@ def _named(fields: Fields) -> Wish:
     if most is None:
         most = fields.max_tokens
     return Wish(
-        model=fields.model,
+        model=bounded(fields.model),
         stream=fields.stream,
         max_output_tokens=_count(
             fields.max_output_tokens if most is None else most, least=0
         ),
         n=_count(fields.n, least=1),
         priority=_count(fields.priority, least=-_MOST),
-        service_tier=fields.service_tier,
-        cache_key=fields.prompt_cache_key,
-        user=_user(fields),
+        service_tier=bounded(fields.service_tier),
+        cache_key=bounded(fields.prompt_cache_key),
+        user=bounded(_user(fields)),
         hint_priority=_count(hints.priority, least=-_MOST) if hints else None,
         hint_osl=_count(hints.osl, least=0) if hints else None,
     )

@@ -21,16 +21,14 @@ Charge = Literal["root", "child"]
 _SESSION_IN_USER = re.compile(
     r"_session_([0-9A-Za-z-]{8,64})$|\"session_id\":\s*\"([0-9A-Za-z-]{8,64})\""
 )
-"""Origin: Claude Code's `metadata.user_id`, in its older and its newer form."""
+"""Origin: Claude Code's `metadata.user_id`, in its older and its newer form; both have
+under the 256 characters that are kept of a name."""
 
 
 def _session_in_user(wish: Wish) -> str | None:
-    found = _SESSION_IN_USER.search(wish.user[-_LONGEST_USER:]) if wish.user else None
+    found = _SESSION_IN_USER.search(wish.user) if wish.user else None
     return found and (found[1] or found[2])
 
-
-_LONGEST_USER = 512
-"""Characters of a user's name that are searched. Plain choice: it has under 250."""
 
 BODY: Mapping[str, Callable[[Wish], str | int | None]] = {
     "body:max_output_tokens": attrgetter("max_output_tokens"),

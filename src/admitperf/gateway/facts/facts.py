@@ -41,7 +41,9 @@ class Known:
         identity: who asks.
         idempotency: the key that a call and its repeats share; None = none given.
         said_attempt: 0 for the first try, as the client counts; None = not said.
-        fingerprint: the same for a call and its repeats and nothing else, 32 digits.
+        fingerprint: the same for a call and its repeats and nothing else, 32 digits:
+            of an idempotency key or the body, of the session and of who asks; who
+            shows no usable key is told apart by address.
         slo: `ttft_ms` and `tpot_ms`, where they were sent.
         wish: what the body asks for.
     """
@@ -90,11 +92,15 @@ class Reader:
         """
         headers = list(scope.get("headers", ()))
         first = dict(reversed(headers))
-        trusted = self._tenants.trusts(scope.get("client"))
+        client = scope.get("client")
+        trusted = self._tenants.trusts(client)
         identity = self._tenants.among(first, headers, trusted=trusted)
         said = self._said(first, wish, trusted=trusted)
         idempotency = _first(said, "idempotency", _text)
         own, facts = self._sessions(said, identity)
+        who = identity.scope.encode()
+        if identity.digest is None and not identity.verified:
+            who += b" " + _address(client, first, trusted=trusted)
         slo = _slo(said)
         self._sizes(facts, wish, said)
         self._urgency(facts, identity, said, slo)
@@ -104,7 +110,7 @@ class Reader:
             identity=identity,
             idempotency=idempotency,
             said_attempt=_first(said, "attempt", _attempt),
-            fingerprint=self._fingerprint(identity, own, idempotency, body),
+            fingerprint=self._fingerprint(who, own, idempotency, body),
             slo=slo,
             wish=wish,
         )
@@ -197,18 +203,24 @@ class Reader:
         return 0
 
     def _fingerprint(
-        self,
-        identity: Identity,
-        session: str | None,
-        idempotency: str | None,
-        body: bytes,
+        self, who: bytes, session: str | None, idempotency: str | None, body: bytes
     ) -> str:
         if idempotency is not None:
             content, kind = idempotency.encode(), b"key"
         else:
             content, kind = body, b"body"
-        scope, name = identity.scope.encode(), (session or "").encode()
-        return self._tenants.mark(content, kind, scope, name)
+        return self._tenants.mark(content, kind, who, (session or "").encode())
+
+
+def _address(client: object, headers: Mapping[bytes, bytes], *, trusted: bool) -> bytes:
+    """Whose socket it is; behind a trusted hop, for whom that one says it asks."""
+    if trusted:
+        said = headers.get(b"x-forwarded-for", b"").partition(b",")[0].strip()
+        if said:
+            return said
+    if not isinstance(client, list | tuple) or not client:
+        return b""
+    return str(client[0]).encode("utf-8", "backslashreplace")
 
 
 def _places(conventions: Conventions) -> Iterable[tuple[str, int, str]]:

@@ -2,14 +2,22 @@
 
 msgspec reads them where it is installed: it skips everything else, base64 images
 included. It gives a body up when one field has a wrong type, or half a character that
-a client cut in two; such a body, and every body where msgspec is missing, is read by
+a client cut in two, or is written as only Python reads it: with `NaN`, a byte order
+mark, in UTF-16. Such a body, and every body where msgspec is missing, is read by
 `json`, which leaves out what is wrong and keeps the rest. Both end in the same fields.
+
+Engines read with `json`, so what it takes must not be unreadable here: a caller could
+choose to have no sizes and no model. Of a body that would make too many objects only
+the members at the top are read.
 """
 
 import json
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, TypeVar
+
+from admitperf.gateway.facts.skim import MEMBERS_MOST, members
 
 try:
     from msgspec import DecodeError, Raw, Struct
@@ -27,6 +35,21 @@ except ImportError:  # inside a host that does not bring it
 
 T = TypeVar("T")
 ABSENT = Raw(b"")
+
+_OBJECTS_MOST = 1 << 18
+"""Commas and opening brackets of a body that is read whole: each can make an object.
+Plain choice: a few tens of MB and a tenth of a second; 2 MB of dense text have less."""
+
+_TREE_BYTES_MOST = 16 << 20
+"""Largest body that `json` reads whole. Plain choice: its text can take four times as
+much, twice."""
+
+_SLICE = 1 << 20
+_SEPARATORS = (b",", b"{", b"[")
+
+
+class TooManyError(Exception):
+    """Reading the body whole would build too much."""
 
 
 class Source(Struct, gc=False):
@@ -107,34 +130,104 @@ def parse(body: bytes) -> Fields:
     """Reads a body.
 
     Raises:
-        ValueError: it is no JSON object, or a number in it is out of range.
-        RecursionError: it nests too deeply.
+        ValueError: it is no JSON object.
+        TooManyError: only `parse_top` may read it.
+        RecursionError: so it is, since it nests too deeply.
     """
-    if _DECODER is None:
-        return parse_by_json(body)
-    try:
-        return _DECODER.decode(body)
-    except DecodeError:
-        return parse_by_json(body)
+    if len(body) > _OBJECTS_MOST and _many(body):
+        raise TooManyError
+    if _DECODER is not None:
+        try:
+            return _DECODER.decode(body)
+        except DecodeError:
+            pass
+    if len(body) > _TREE_BYTES_MOST:
+        raise TooManyError
+    return parse_by_json(body)
+
+
+def _many(body: bytes) -> bool:
+    found = 0
+    for at in range(0, len(body), _SLICE):
+        found += sum(body.count(mark, at, at + _SLICE) for mark in _SEPARATORS)
+        if found > _OBJECTS_MOST:
+            return True
+    return False
 
 
 def parse_by_json(body: bytes) -> Fields:
     """As `parse`, with the standard library; a field of a wrong type is left out."""
-    tree = json.loads(body.decode(), parse_constant=_no_number, parse_float=_finite)
+    tree = _loads(body.decode(json.detect_encoding(body), "surrogatepass"))
     if not isinstance(tree, dict):
         raise ValueError("a body is a JSON object")  # noqa: TRY004  one kind of error
     return _filled(Fields, tree)
 
 
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number in JSON")
+def _loads(text: str) -> object:
+    """As `json.loads`, but what is no finite number is None."""
+    return json.loads(text, parse_constant=_unknown, parse_float=_finite)
 
 
-def _finite(text: str) -> float:
+def _unknown(_text: str) -> None:
+    return None
+
+
+def _finite(text: str) -> float | None:
     number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("a number is out of range")
-    return number
+    return number if math.isfinite(number) else None
+
+
+def parse_top(body: bytes) -> tuple[Fields, dict[str, bytes | memoryview]]:
+    """Reads the names and numbers at the top of a body of any size, and no text.
+
+    Returns:
+        The fields, and as it was sent what of `PROMPTS` is there.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    whole = _utf8(body)
+    found = _places(whole, Fields)
+    tree = {
+        name: _value(whole[begin:end], Fields, name)
+        for name, (begin, end) in found.items()
+        if name not in PROMPTS
+    }
+    prompts: dict[str, bytes | memoryview] = {
+        name: memoryview(whole)[slice(*found[name])]
+        for name in PROMPTS
+        if name in found
+    }
+    return _filled(Fields, tree), prompts
+
+
+def _utf8(body: bytes) -> bytes:
+    encoding = json.detect_encoding(body)
+    if encoding == "utf-8":
+        return body
+    return body.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
+
+
+def _places(body: bytes, shape: type) -> dict[str, tuple[int, int]]:
+    """Where the members of this shape are; of two with one name the last."""
+    found = {}
+    for name, begin, end in islice(members(body), MEMBERS_MOST):
+        if name in _READERS[shape]:
+            found[name] = (begin, end)
+    return found
+
+
+def _value(raw: bytes, shape: type, name: str) -> object:
+    """A member's value, with nothing in it that its shape does not have."""
+    inner = _INNER.get((shape, name))
+    if raw[:1] == b"{" and inner is not None:
+        return {
+            each: _value(raw[begin:end], inner, each)
+            for each, (begin, end) in _places(raw, inner).items()
+        }
+    if raw[:1] in (b"{", b"["):
+        return None
+    return _loads(raw.decode("utf-8", "surrogatepass"))
 
 
 def _filled(shape: type[T], tree: dict[str, object]) -> T:
@@ -225,6 +318,23 @@ _READERS: dict[type, dict[str, Callable[[Any], object]]] = {
         "metadata": _shape(Metadata),
         "nvext": _shape(Nvext),
     },
+}
+
+PROMPTS = (
+    "prompt",
+    "input",
+    "messages",
+    "system",
+    "instructions",
+    "tools",
+    "functions",
+)
+"""Members that the model reads."""
+
+_INNER: dict[tuple[type, str], type] = {
+    (Fields, "metadata"): Metadata,
+    (Fields, "nvext"): Nvext,
+    (Nvext, "agent_hints"): Hints,
 }
 
 _DECODER = None if Decoder is None else Decoder(Fields)

@@ -4,6 +4,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from admitperf.core.request import bounded
 from admitperf.gateway.facts.body import Wish
 
 START_BYTES = 4.0
@@ -45,7 +46,8 @@ class TokenCounter:
     ) -> None:
         self._rest = {**TOKENS_EACH, **(rest or {})}
         self._each = {
-            model: {**TOKENS_EACH, **own} for model, own in (each or {}).items()
+            bounded(model): {**TOKENS_EACH, **own}
+            for model, own in (each or {}).items()
         }
         self._sums: OrderedDict[str | None, tuple[float, float]] = OrderedDict()
 
@@ -58,7 +60,7 @@ class TokenCounter:
         text = math.ceil(wish.text_bytes / self.bytes_per_token(model))
         if not wish.images and not wish.audio and not wish.files:
             return text
-        each = self._each.get(model or "", self._rest)
+        each = self._each.get(bounded(model), self._rest)
         return (
             text
             + wish.images * each["image"]
@@ -68,21 +70,24 @@ class TokenCounter:
 
     def bytes_per_token(self, model: str | None) -> float:
         """UTF-8 bytes of text that make one token of this model."""
-        sums = self._sums.get(model)
+        sums = self._sums.get(bounded(model))
         return START_BYTES if sums is None else sums[0] / sums[1]
 
     def learn(self, model: str | None, wish: Wish, prompt_tokens: int) -> None:
         """An answer counted the tokens of this prompt; only pure text teaches."""
         if wish.prompt_tokens is not None or wish.images or wish.audio or wish.files:
             return
+        if wish.estimated:
+            return
         if prompt_tokens <= 0 or not wish.text_bytes:
             return
         if not _BYTES_LEAST <= wish.text_bytes / prompt_tokens <= _BYTES_MOST:
             return
+        name = bounded(model)
         text_bytes, tokens = self._sums.pop(
-            model, (START_BYTES * _START_TOKENS, _START_TOKENS)
+            name, (START_BYTES * _START_TOKENS, _START_TOKENS)
         )
-        self._sums[model] = (
+        self._sums[name] = (
             text_bytes * _DECAY + wish.text_bytes,
             tokens * _DECAY + prompt_tokens,
         )

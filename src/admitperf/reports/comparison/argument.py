@@ -84,12 +84,17 @@ def argument(contest: Contest, paired: Paired, *, void: bool) -> tuple[str, ...]
 
 def _refused(contest: Contest) -> str:
     runs, unit = contest.arm.runs, score.unit(contest.arm.runs[0])
-    n, of = _total(runs, lambda run: score.refused(run).n), _total(runs, score.offered)
+    n, of = _away(contest), _total(runs, score.offered)
     repeats = plural(len(runs), "repeat")
     held = _total(runs, lambda run: run.answers.held.n)
     asked = _total(runs, lambda run: run.answers.offered)
     also = f" and held {share(held, asked)} attempts" if held else ""
     return f"It refused {share(n, of)} {unit} offered{also}, in {repeats}."
+
+
+def _away(contest: Contest) -> int:
+    """How many of the arm's were never let in: 0 where all were only held."""
+    return _total(contest.arm.runs, lambda run: score.refused(run).n)
 
 
 def _total(runs: Sequence[RunReport], ask: Callable[[RunReport], int]) -> int:
@@ -116,7 +121,7 @@ _DOUBT = {
 def _fell(
     contest: Contest, paired: Paired, moved: Tail | None, doubt: str
 ) -> Iterator[str]:
-    short = moved is not None and moved.shorter
+    short = moved is not None and moved.shorter and _away(contest) > 0
     how = _ends(contest)
     if moved is None or not short:
         yield f"Goodput fell {how}{_and_tail(moved)}.{doubt}"
@@ -144,8 +149,7 @@ def _could_have(contest: Contest, paired: Paired) -> str:
 
 
 def _no_win(contest: Contest) -> Iterator[str]:
-    runs = contest.arm.runs
-    n, of = _total(runs, lambda run: score.refused(run).n), _total(runs, score.offered)
+    n, of = _away(contest), _total(contest.arm.runs, score.offered)
     said = (
         "That is no win: a tail of those served leaves out everyone who was turned"
         " away, and shrinks the more are."
@@ -169,7 +173,7 @@ def _rose(
         f"Goodput rose {how}, and the p95 tail of those served got {moved.times}"
         f" shorter ({moved.both}).{doubt}"
     )
-    if paired.word == "better":
+    if paired.word == "better" and _away(contest):
         yield (
             "What it turned away was more than paid back: more requests met the SLO,"
             " refused ones counted as not met."
