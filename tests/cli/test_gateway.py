@@ -115,6 +115,8 @@ def test_check_of_an_engine_that_cannot_be_read_fails(run):
     shown = run("gateway", "--upstream", "127.0.0.1:9", "--check")
     assert shown.exit_code == 1
     assert "Warning: pool default: 127.0.0.1:9 cannot be read" in shown.stderr
+    assert "asked again" not in shown.stderr
+    assert "http://127.0.0.1:9 (NOT READ: connection refused" in shown.stdout
 
 
 def test_check_finds_a_signal_that_is_not_there(run, serve):
@@ -123,6 +125,90 @@ def test_check_finds_a_signal_that_is_not_there(run, serve):
     shown = run("gateway", "--upstream", url, "--policy", "queue_depth", "--check")
     assert shown.exit_code == 2
     assert "queue_depth is not supplied; tried " in shown.stderr
+
+
+def test_a_name_that_is_almost_there_is_told(run, serve):
+    """A letter apart from one that was tried."""
+    url = served(serve, b"vllm:num_requests_running 1\nvllm:num_request_waiting 0\n")
+    shown = run("gateway", "--upstream", url, "--policy", "queue_depth", "--check")
+    near = "nearest names present: vllm_num_request_waiting;"
+    assert near in shown.stderr
+
+
+def test_a_gateway_that_only_watches_says_so_first(run, engine):
+    """Nobody takes it for one that protects."""
+    words = ["gateway", "--upstream", engine, "--check"]
+    shown = run(*words, "--enforce", "0")
+    says = "SHADOW: pool default decides and refuses nobody (enforce 0)."
+    assert shown.stdout.splitlines()[0] == says
+    assert "SHADOW" not in run(*words, "--enforce", "0.1").stdout
+    told = json.loads(run(*words, "--enforce", "0", "--json").stdout)
+    assert told["pools"][0]["shadow"] is True
+
+
+def test_the_page_says_what_was_set(run, engine, tmp_path):
+    """Each setting that changes what callers get or what is written."""
+    pool = {
+        "upstreams": [engine],
+        "policy": {"name": "queue_depth", "enforce": 0.25, "preset": "openai",
+                   "blind_cap": 7},
+        "log": "d.jsonl", "slo": {"ttft_ms": 1500}, "timeouts": {"gap_s": None},
+        "holding": {"defer": "hold", "most": 3, "longest_s": 20},
+    }  # fmt: skip
+    file = {
+        "secret": SECRET,
+        "tenants": [{"name": "blue", "keys": ["a" * 32, "b" * 32]}],
+        "pools": [pool],
+    }
+    (tmp_path / "g.yaml").write_text(json.dumps(file))
+    shown = run("gateway", "--config", "g.yaml", "--check")
+    for line in (
+        "  enforce       0.25 of the traffic; the rest is only watched",
+        "  deferred      is held, at most 3 for 20s",
+        "  codes         openai",
+        "  when blind    degrade: at most 7 open",
+        "  log           d.jsonl",
+        "  slo           ttft_ms 1500",
+        "  timeouts      gap_s none",
+        "tenants known beforehand: 1",
+    ):
+        assert line in shown.stdout.splitlines(), shown.stdout
+    told = json.loads(run("gateway", "--config", "g.yaml", "--check", "--json").stdout)
+    assert told["tenants"] == 1
+    (one,) = told["pools"]
+    assert (one["enforce"], one["preset"], one["blind_cap"]) == (0.25, "openai", 7)
+    assert (one["holding"]["most"], one["timeouts"]["gap_s"]) == (3, None)
+    assert (one["log"], one["slo"]) == ("d.jsonl", {"ttft_ms": 1500})
+
+
+@pytest.mark.parametrize("more", [(), ("--check",)])
+def test_a_log_that_cannot_be_written_ends_it_at_once(run, tmp_path, more):
+    """In one line, before an engine is asked."""
+    (tmp_path / "d").mkdir()
+    at = "--listen=203.0.113.1:0"  # not ours, so that no start of it could last
+    shown = run("gateway", "--upstream", "127.0.0.1:9", "--log", "d", at, *more)
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    says = "Error: options: pools[0].log.path = 'd' is a directory\n"
+    assert shown.stderr == says
+
+
+def test_options_of_the_log_and_the_end_arrive(run, tmp_path):
+    """Over what the file says, and beside it."""
+    log = {"path": "d.jsonl", "max_mb": 1, "keep": 2}
+    pool = {"upstreams": ["h:1"], "log": log}
+    file = {"server": {"drain_s": 7}, "pools": [pool]}
+    (tmp_path / "g.yaml").write_text(json.dumps(file))
+    words = ["--config", str(tmp_path / "g.yaml"), "--log-max-mb=5", "--grace=1m"]
+    with gateway.serve.make_context("serve", words) as context:
+        made = gateway._configured(context.params)
+    assert (made.server.grace_s, made.server.drain_s) == (60, 7)
+    settings = made.edge.pools[0].settings
+    assert settings == {"log": "d.jsonl", "log_max_mb": 5, "log_keep": 2}
+
+
+def test_help_says_where_the_options_are(run):
+    """They are those of a command that needs no name."""
+    assert "admitperf gateway serve --help" in run("gateway", "--help").stdout
 
 
 def test_options_stand_over_a_file(run, engine, tmp_path):

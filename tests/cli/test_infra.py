@@ -1,6 +1,7 @@
 """`admitperf infra` as a person meets it; what it does is in tests/provision."""
 
 import json
+from pathlib import Path
 
 import click
 import pytest
@@ -71,3 +72,16 @@ def test_what_is_not_ours_to_say_is_printable(run):
     shown = run("infra", "up", "--provider", "sim", "--gpu", "\N{BOMB}")
     assert shown.exit_code == 2
     assert "--gpu does not go with sim" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "more"),
+    [
+        (".admitperf/infra.json", ""),
+        ("gw.json", " --state gw.json"),
+        ("my file", " --state 'my file'"),
+    ],
+)
+def test_the_commands_it_prints_find_the_same_file(state, more):
+    """They can be copied as they stand."""
+    assert infra._with_state("down", Path(state)) == f"admitperf infra down{more}"

@@ -108,7 +108,7 @@ def test_without_the_reports_extra_a_short_summary_is_printed(run, serve, monkey
     assert "queue_depth 3 3 3" in flat
     assert "fired would have refused on 0 of 3 (0.0 %) of the samples" in flat
     assert (
-        "kv_pressure >= 0.9 held on 0 of 3 (0.0 %); 0.5 to 0.5; at its nearest 0.4"
+        "kv_pressure >= 0.9 was true on 0 of 3 (0.0 %); 0.5 to 0.5; at its nearest 0.4"
         in flat
     )
     assert "the extra admitperf[reports] (pip install duckdb scipy)" in flat

@@ -11,12 +11,19 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.gateway.asgi import DONE, Caller, answers, event, scope, streams
 
+from admitperf import __version__
 from admitperf.core.reading import Reading
+from admitperf.gateway.edge import Fixed, one_pool
 from admitperf.gateway.exposition import Exposition
+from admitperf.gateway.setup import EdgeSetup, PoolSetup, Upstream
+from admitperf.policies import load
 
 CHAT = json.dumps({"model": "tiny", "stream": True, "messages": []}).encode()
 STREAM = (event(), event("", "stop"), DONE)
 QUEUED = {"vllm:num_requests_waiting": 5, "vllm:num_requests_running": 4}
+
+
+POOLLESS = ("admitperf_build_info", "process_")
 
 
 def samples(page):
@@ -25,7 +32,8 @@ def samples(page):
     found = {}
     for one in (sample for family in families for sample in family.samples):
         labels = dict(one.labels)
-        assert labels.pop("pool") == "default"
+        if not one.name.startswith(POOLLESS):
+            assert labels.pop("pool") == "default"
         found[one.name.removeprefix("admitperf_"), *labels.values()] = one.value
     return found
 
@@ -84,6 +92,96 @@ def test_what_the_policy_sees_is_on_the_page(door):
     assert 0 <= page["reading_age_seconds", ""] < 60
     assert page["gate_distance", "queue_depth"] == -3
     assert page["engine_drift",] == 9
+
+
+@pytest.mark.parametrize("seen_before", [True, False])
+def test_a_signal_that_is_too_old_is_absent(door, seen_before):
+    """Not its last value: an alert on it would be about what is long gone."""
+    reading = Reading(QUEUED, age_s=60)
+    old = door(streams(*STREAM), "queue_depth", max_waiting=2, reading=reading)
+    if seen_before:
+        old.policy.look(reading)
+    page = samples(Exposition(old.edge).page())
+    assert not [name for name, *_ in page if name in {"signal", "engine_drift"}]
+    assert page["reading_age_seconds", ""] >= 60
+
+
+def test_blind_lasts_until_a_decision_is_made_with_open_eyes(door):
+    """1 after a decision of the posture's, 0 after the policy's own."""
+    unseeing = door(streams(*STREAM), "queue_depth", max_waiting=2)
+    assert samples(Exposition(unseeing.edge).page())["blind",] == 0
+    assert asked(unseeing, CHAT)["blind",] == 1
+    unseeing.pool.seen.pool = Reading({**QUEUED, "vllm:num_requests_waiting": 0})
+    assert asked(unseeing, CHAT)["blind",] == 0
+
+
+class Read(Fixed):
+    """Readings that say how the last round went."""
+
+    rounds = failures = 0
+
+    def __init__(self, *failed):
+        super().__init__()
+        self.failed = dict.fromkeys(failed, "refused")
+
+
+def seen_by(seen, *names):
+    """A front door with these replicas, whose pages were read so."""
+    replicas = tuple(Upstream(url="", metrics_url="", name=name) for name in names)
+    setup = EdgeSetup(pools=(PoolSetup(upstreams=replicas),))
+    return one_pool(load("no_admission")(), seen, setup)
+
+
+def test_a_replica_is_up_if_its_page_was_read_in_the_last_round():
+    """Each by its name; none is before the first round."""
+    seen = Read("r1")
+    edge = seen_by(seen, "r0", "r1")
+    page = samples(Exposition(edge).page())
+    assert page["up", "r0"] == page["up", "r1"] == 0
+    seen.rounds = 1
+    page = samples(Exposition(edge).page())
+    assert (page["up", "r0"], page["up", "r1"]) == (1, 0)
+
+
+@pytest.mark.parametrize(("failed", "up"), [((), 1), (("engine",), 0)])
+def test_an_engine_without_a_name_is_up_too(failed, up):
+    """Where the host is the engine, or names no replica."""
+    seen = Read(*failed)
+    seen.rounds = 1
+    assert samples(Exposition(seen_by(seen)).page())["up", ""] == up
+
+
+def test_nobody_is_up_where_the_host_hands_readings_in(door):
+    """There is no page that could be read."""
+    assert not [name for name, *_ in asked(door(streams(*STREAM))) if name == "up"]
+
+
+def test_requests_of_a_replica_are_told_by_who_forwards(door):
+    """By replica; a host that forwards nothing has no such number."""
+    edge = door(streams(*STREAM)).edge
+    page = samples(Exposition(edge, {"default": {"r0": 3}}.__getitem__).page())
+    assert page["replica_in_flight", "r0"] == 3
+    assert not [n for n, *_ in samples(Exposition(edge).page()) if "replica_in" in n]
+
+
+def test_the_page_says_which_program_it_is_and_what_it_takes(door):
+    """Version, memory and open files; on a host's page the last two are the host's."""
+    own = Exposition(door(streams(*STREAM)).edge)
+    page = samples(own.page())
+    assert page["build_info", __version__] == 1
+    assert page["process_resident_memory_bytes",] > 1_000_000
+    assert page["process_open_fds",] > 0
+    registry = CollectorRegistry()
+    registry.register(own)
+    assert b"process_" not in generate_latest(registry)
+
+
+def test_records_that_wait_for_the_disk_are_on_the_page(door, monkeypatch):
+    """Before they count as lost."""
+    one = door(streams(*STREAM))
+    kind = type(one.policy)
+    monkeypatch.setattr(kind, "waiting_records", property(lambda _: 7), raising=False)
+    assert asked(one)["log_waiting_records",] == 7
 
 
 def test_no_name_of_a_caller_is_a_label(door):

@@ -76,6 +76,11 @@ class Gateway:
         connection.close()
         return found
 
+    def told(self):
+        """The lines on its standard error, without the times before them."""
+        stamp = r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
+        return re.sub(stamp, "", self.said("stderr")).splitlines()
+
     def kill(self):
         """End it and what leads to it."""
         self.process.kill()
@@ -156,7 +161,7 @@ def test_it_answers_where_it_says_that_it_listens(start):
         door.end()
         assert door.exit_code() == 0
     assert [line["ok"] for line in door.outcomes()] == [True]
-    assert door.said("stderr") == ""
+    assert door.told() == ["draining: 0 open, 0 held", "ended: 0 cut"]
 
 
 def test_a_port_that_is_taken_is_one_line(gateway):
@@ -218,7 +223,7 @@ def test_what_does_not_finish_in_time_is_cut_and_said_so(start):
             door.end()
             assert door.exit_code() == 1
     assert [line["error"] for line in door.outcomes()] == ["shutdown"]
-    assert door.said("stderr") == ""
+    assert door.told() == ["draining: 1 open, 0 held", "ended: 1 cut"]
 
 
 def test_a_second_signal_cuts_at_once(start, tmp_path):
@@ -233,7 +238,85 @@ def test_a_second_signal_cuts_at_once(start, tmp_path):
         door.end(signal.SIGINT)
         assert door.exit_code() == 1
     assert [line["error"] for line in door.outcomes()] == ["shutdown"]
-    assert door.said("stderr") == ""
+
+
+def test_the_end_of_a_terminal_ends_it_like_any_signal(start):
+    """What is open may finish."""
+    with engine(tokens=30, itl=0.02) as url:
+        door = start(url)
+        with stream(door) as answer:
+            door.end(signal.SIGHUP)
+            assert answer.read().rstrip().endswith(b"data: [DONE]")
+        assert door.exit_code() == 0
+
+
+def test_nohup_keeps_it_alive(gateway):
+    """Whoever has switched the signal off means it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with engine() as url:
+            door = gateway(f"--upstream={url}", "--listen=127.0.0.1:0")
+            door.end(signal.SIGHUP)
+            assert door.get("/ready")[0] == 200
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_who_is_held_at_the_end_is_counted(start):
+    """Apart from what an engine works on."""
+    policy = {"name": "in_flight_cap", "params": {"max_in_flight": 1}}
+    with engine(tokens=100, itl=0.02) as url:
+        pool = {"upstreams": [url], "policy": policy, "holding": "hold"}
+        door = start(url, pools=[pool])
+        with stream(door):
+            door.ask(CHAT, model="m", messages=[])
+            state = "/admitperf/state"
+            assert until(lambda: b'"held": 1' in door.get(state)[1], 5)
+            door.end()
+            assert until(door.told, 5)
+    assert door.told()[0] == "draining: 1 open, 1 held"
+
+
+def test_for_a_while_it_serves_on_and_is_not_ready(start):
+    """So that load balancers that ask `/ready` stop sending before it stops."""
+    with engine() as url:
+        door = start(url, server={"grace_s": 1.5})
+        door.end()
+        assert until(lambda: door.get("/ready")[0] == 503, 5)
+        with door.ask(CHAT, model="m", messages=[]).getresponse() as answer:
+            assert answer.status == 200
+        assert door.exit_code() == 0
+    assert door.told() == [
+        "leaving: /ready says 503, all else is served for 1.5 s",
+        "draining: 0 open, 0 held",
+        "ended: 0 cut",
+    ]
+
+
+def test_a_second_signal_ends_the_while_too(start):
+    """Nobody waits for it who is in a hurry."""
+    with engine() as url:
+        door = start(url, server={"grace_s": 600})
+        door.end()
+        assert until(door.told, 5)
+        door.end()
+        assert door.exit_code() == 0
+
+
+def test_an_engine_that_dies_and_returns_is_a_line_each(start):
+    """With its pool and its name, however often it was asked meanwhile."""
+    port = free_port()
+    name = f"127.0.0.1:{port}"
+    with engine(port=port):
+        door = start(name)
+    assert until(lambda: len(door.told()) == 1, 10), door.said("stderr")
+    with engine(port=port):
+        again = f"pool default: replica {name} is read again"
+        assert until(lambda: again in door.told(), 10)
+    (died, *_) = door.told()
+    assert died.startswith(f"pool default: replica {name} cannot be read: connection ")
+    assert died.endswith("; none of the pool's can be")
+    assert all(name in line for line in door.told())
 
 
 def test_an_engine_that_cannot_be_read_yet_is_waited_for(start):

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from tests.invariants.histories import watched
 
 from admitperf import Reading
+from admitperf.core.own import FIRST_SLOTS
 from admitperf.policies.queue_depth import QueueDepth
 
 STEPS = st.lists(
@@ -29,6 +30,7 @@ class Books:
         self.clock = clock
         self.readings = {}
         self.most = {}
+        self.full = set()
         self.started, self.ended = [], []
         for replica in ("a", "b", None):
             self.read(replica, 0, 0)
@@ -51,7 +53,10 @@ class Books:
         waiting, running = reading.raw.values()
         most = self.most[replica] = max(self.most.get(replica, 0), running)
         more = self._since(self.started, reading) - self._since(self.ended, reading)
-        free = 0 if waiting else most - running
+        if waiting:
+            self.full.add(replica)
+        slots = most if replica in self.full else max(FIRST_SLOTS, 2 * most)
+        free = 0 if waiting else slots - running
         return waiting + max(0, more - free)
 
     def _since(self, moves, reading):

@@ -490,16 +490,20 @@ def _text(one: "Finding") -> Iterator[str]:
 def _settings(one: "Finding") -> Iterator[tuple[str, str]]:
     """What it does beside deciding: the same row for everything that can be set."""
     settings, holding = one.settings, one.pool.holding
-    share = "nobody is refused" if one.shadow else "of the traffic is governed"
-    yield "enforce", f"{settings.enforce:.4g}: {share}"
+    said = "0: nobody is refused" if one.shadow else "1: all traffic is governed"
+    if 0 < settings.enforce < 1:
+        said = f"{settings.enforce:g} of the traffic; the rest is only watched"
+    yield "enforce", said
     wait = "is answered with a wait"
     if holding.defer == "hold":
         wait = f"is held, at most {holding.most} for {spoken(holding.longest_s)}"
     yield "deferred", wait
     yield "codes", settings.preset
-    cap = "learnt" if settings.blind_cap is None else str(settings.blind_cap)
-    more = f", at most {cap} open" if settings.on_blind == "degrade" else ""
-    yield "when blind", settings.on_blind + more
+    blind, cap = settings.on_blind, settings.blind_cap
+    if blind == "degrade":
+        blind += f": at most {'as many' if cap is None else cap} open"
+        blind += " as usual" if cap is None else ""
+    yield "when blind", blind
     yield "log", one.log or "none"
     yield "slo", ", ".join(f"{k} {_shown(v)}" for k, v in (settings.slo or {}).items())
     yield "timeouts", ", ".join(_differing(one.pool.timeouts))

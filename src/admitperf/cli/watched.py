@@ -80,7 +80,7 @@ def _policy(one: Judged) -> Iterator[str]:
 
 
 def _gate(gate: GateTally) -> str:
-    said = f"{gate.name} {gate.op} {number(gate.bound)} held on"
+    said = f"{gate.name} {gate.op} {number(gate.bound)} was true on"
     said += f" {share(gate.held, gate.n)}; {number(gate.low)} to {number(gate.high)}"
     if gate.distance is None:
         return said

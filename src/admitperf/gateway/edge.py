@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Self
 
@@ -10,7 +11,8 @@ from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.errors import AdmitPerfError, ConfigError
 from admitperf.core.policy import Policy
 from admitperf.core.reading import Reading
-from admitperf.gateway.facts.body import Wish, read_wish
+from admitperf.core.request import bounded
+from admitperf.gateway.facts.body import LARGE_BYTES, Wish, read_wish
 from admitperf.gateway.facts.conventions import Conventions
 from admitperf.gateway.facts.facts import Known, Reader
 from admitperf.gateway.facts.identity import Tenants
@@ -63,8 +65,11 @@ class Edge:
             for one in setup.pools
         }
         self._by_model = {
-            model: self.pools[one.name] for one in setup.pools for model in one.models
+            bounded(model): self.pools[one.name]
+            for one in setup.pools
+            for model in one.models
         }
+        self._readers = ThreadPoolExecutor(1, "admitperf-bodies")
         self._rest = next(
             (self.pools[one.name] for one in setup.pools if not one.models), None
         )
@@ -104,10 +109,12 @@ class Edge:
 
     async def read(self, scope: Mapping[str, Any], body: bytes) -> Known:
         """What a request says; large bodies are read off the loop."""
-        if len(body) <= self.setup.limits.off_loop_bytes:
+        if len(body) <= min(self.setup.limits.off_loop_bytes, LARGE_BYTES):
             return self.known(scope, body)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, partial(self.known, scope, body))
+        return await loop.run_in_executor(
+            self._readers, partial(self.known, scope, body)
+        )
 
     def known(self, scope: Mapping[str, Any], body: bytes) -> Known:
         """What a request says."""
@@ -152,6 +159,7 @@ class Edge:
             if isinstance(pool.seen, Readings):
                 pool.seen.stop()
             pool.policy.close()
+        self._readers.shutdown(wait=False)
 
 
 class Fixed:

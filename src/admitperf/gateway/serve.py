@@ -27,6 +27,7 @@ from admitperf.gateway.edge import Edge
 from admitperf.gateway.intake import Receive
 from admitperf.gateway.middleware import AdmissionMiddleware, App, Scope
 from admitperf.gateway.proxy.app import proxy_of
+from admitperf.gateway.proxy.callers import Callers
 from admitperf.gateway.proxy.own import Own
 from admitperf.gateway.readings import Readings
 from admitperf.gateway.relay import Send
@@ -129,6 +130,7 @@ class _Serving:
         self._edge = edge
         self._ready = ready
         self._proxy = proxy_of(edge)
+        self._callers = Callers()
         self._app = AdmissionMiddleware(self._proxy, edge=edge)
         self._server = _Server(self._answer, server, held)
         self._open: set[asyncio.Task[Any] | None] = set()
@@ -152,6 +154,7 @@ class _Serving:
         await asyncio.wait({serving, over}, return_when=asyncio.FIRST_COMPLETED)
         cut = await self._cut_off()
         await self._proxy.close()
+        self._callers.close()
         await asyncio.wait({serving}, timeout=_FLUSHED_S)
         if serving.done():
             serving.result()  # a server that failed says so
@@ -166,7 +169,7 @@ class _Serving:
             if self._leaving and scope["path"] == "/ready":
                 await _not_ready(scope, send)
             else:
-                await self._app(scope, receive, send)
+                await self._app(scope, self._callers.of(scope, receive), send)
         except (ConnectionError, UpstreamBroke):
             raise
         except Exception as error:

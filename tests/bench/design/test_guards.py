@@ -133,7 +133,7 @@ def test_an_inert_arm_could_not_have_fired(only):
     assert (check.answer, check.voids) == ("no", ("inert",))
     said = " ".join(check.says)
     assert "inert could not have fired: INERT in 12 of 12 runs" in said
-    assert "kv_pressure >= 0.9 never held" in said
+    assert "kv_pressure >= 0.9 was never true" in said
     assert "queue_depth went from" in said
 
 

@@ -7,8 +7,10 @@ from admitperf.gateway.config.configured import Server
 from admitperf.gateway.config.document import document
 from admitperf.gateway.config.schema import parsed
 from admitperf.gateway.setup import EdgeSetup, Holding, Limits, PoolSetup, Upstream
+from admitperf.policies import available
 
 SECRET = "0123456789abcdef"
+INSTALLED = ", ".join(available())
 
 
 def made(text):
@@ -43,7 +45,7 @@ secret: {SECRET}
 trusted: [10.0.0.0/8]
 tenants: [{{name: blue, keys: [{"a" * 32}, {"b" * 32}], weight: 2, per_minute: 60}}]
 limits: {{body_bytes: 1000, peek_ms: 0}}
-server: {{keep_alive_s: 90, drain_s: 1}}
+server: {{keep_alive_s: 90, grace_s: 5, drain_s: 1}}
 conventions: {{session: x-mine}}
 pools:
   - name: small
@@ -60,6 +62,7 @@ pools:
     (pool,) = found.edge.pools
     assert (found.server.host, found.server.port) == ("::1", 0)
     assert (found.server.keep_alive_s, found.server.drain_s) == (90, 1)
+    assert found.server.grace_s == 5
     assert found.edge.secret == SECRET.encode()
     assert set(found.edge.tenants) == {"a" * 32, "b" * 32}
     assert found.edge.tenants["a" * 32].per_minute == 60
@@ -113,6 +116,8 @@ prots: []
         "pools[1].policy.parameters is unknown; is it params?",
         "pools[1].timeouts.connect_s = 0 is not greater than 0",
         "pools[1].timeouts.gap_s = '3' is not a number",
+        "pools[1].policy.name: no policy 'nothing'; installed: " + INSTALLED,
+        "pools: only one may be without models: it takes all other names",
     ]
 
 
@@ -225,3 +230,51 @@ def test_where_to_listen_is_a_host_and_a_port(listen):
     assert wrong(f"listen: '{listen}'\npools: [{{upstreams: ['h:1']}}]") == [
         f"listen = '{listen}' is not HOST:PORT"
     ]
+
+
+def test_what_pools_share_is_said_although_they_are_wrong_otherwise():
+    """Nobody mends a file twice."""
+    assert wrong("""
+pools:
+  - {name: p, upstreams: ["h:1/v1"], log: l}
+  - {name: p, upstreams: ["h:2"], timeouts: {gap_s: 0}, log: l}
+""")[2:] == [
+        "pools: name p is that of more than one",
+        "pools: log l is that of more than one",
+        "pools: only one may be without models: it takes all other names",
+    ]
+
+
+def test_models_that_are_wrong_are_not_taken_for_none():
+    """Else a mended file would lose a fault that it never had."""
+    assert wrong(
+        "pools: [{models: [1], upstreams: ['h:1']}, {upstreams: ['h:2']}]"
+    ) == ["pools[0].models[0] = 1 is not a string"]
+
+
+def test_all_that_is_no_pool_is_checked_beside_what_is_wrong():
+    """Conventions and tenants, as far as they are right."""
+    told = wrong("""
+listen: x
+conventions: {sessionz: x}
+tenants: [{name: a, keys: []}, {name: a, keys: []}, {name: b}]
+pools: [{upstreams: ["h:1"]}]
+""")
+    assert told[:2] == ["listen = 'x' is not HOST:PORT", "tenants[2].keys is missing"]
+    assert told[2].startswith("conventions.sessionz is not one of ")
+    assert told[3:] == ["tenants: a is the name of more than one"]
+
+
+def test_a_secret_that_is_wrong_is_not_said_to_be_missing():
+    """One fault is one line."""
+    (fault,) = wrong(f"""
+secret: short
+tenants: [{{name: a, keys: [{"a" * 32}]}}]
+pools: [{{upstreams: ["h:1"]}}]
+""")
+    assert "missing" not in fault
+
+
+def test_keys_that_are_no_texts_are_faults_too():
+    """They end nothing else."""
+    assert any("pools[0]" in one for one in wrong("pools: [{1: 2, upstreams: [h:1]}]"))

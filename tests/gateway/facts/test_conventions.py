@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admitperf.core.errors import ConfigError
@@ -60,6 +60,7 @@ def test_each_unit_is_read_and_nothing_else(unit, said, seconds):
     assert found == (None if seconds is None else pytest.approx(seconds))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_no_text_breaks_a_reader(said):
     """Whatever a header says, the answer is a time, a priority or None."""

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from admitperf.core.request import Request
@@ -266,6 +266,37 @@ def test_an_idempotency_key_stands_for_the_body():
     assert one.fingerprint == two.fingerprint
 
 
+TWO_KEYS = [("authorization", "Bearer 1"), ("authorization", "Bearer 2")]
+
+
+@pytest.mark.parametrize("key", [None, "i"])
+@pytest.mark.parametrize("headers", [[], TWO_KEYS], ids=["no key", "two keys"])
+def test_callers_without_a_key_are_told_apart_by_their_address(headers, key):
+    """One is not sent away for another who asked the same; a repeat is recognised."""
+    headers = [*headers, *([("idempotency-key", key)] if key else [])]
+
+    def seen(client, said=None):
+        more = [("x-forwarded-for", said)] if said else []
+        return read([*headers, *more], {"model": "m"}, client=client).fingerprint
+
+    one, other = seen(("203.0.113.1", 5)), seen(("203.0.113.2", 5))
+    assert one == seen(("203.0.113.1", 6)) != other
+    assert seen(("203.0.113.1", 5), "198.51.100.1") == one, "not a trusted hop"
+    behind = {seen(HOP), seen(HOP, "198.51.100.1"), seen(HOP, "198.51.100.2, 10.0.0.9")}
+    assert len(behind | {one, other}) == 5
+    assert seen(HOP, "198.51.100.2") in behind
+
+
+def test_a_caller_with_a_key_may_move():
+    """Whoever is known by a key repeats a call from wherever it is by then."""
+    key = {"authorization": "Bearer 1"}
+    here, there = (
+        read(key, {"model": "m"}, client=(f"203.0.113.{host}", 1)).fingerprint
+        for host in (1, 2)
+    )
+    assert here == there
+
+
 def test_a_tenants_priority_is_added():
     """What configuration grants comes on top of what the request says."""
     digest = Tenants(secret=SECRET).digest("sk")
@@ -327,6 +358,7 @@ PAIRS = st.lists(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(PAIRS, st.sampled_from([None, HOP, ("x", 1)]))
 def test_no_header_raises_and_all_facts_are_usable(headers, client):
     """Whatever bytes come, each fact is one the policy takes as it is."""

@@ -150,6 +150,37 @@ def test_a_trusted_hop_that_names_nobody_leaves_it_to_the_key(tenants):
     assert tenants.of(headers, HOP).tenant == "acme"
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [*bearer("sk-acme"), *bearer("sk-acme")],
+        [*bearer("sk-acme"), *bearer("sk-1")],
+        [*bearer("sk-1"), *bearer("sk-acme")],
+        [*bearer(""), *bearer("sk-acme")],
+        [*bearer("sk-1"), *bearer("sk-2"), (b"x-api-key", b"sk-acme")],
+        [*bearer("sk-acme"), *bearer("sk-bolt")],
+        [(b"x-api-key", b"sk-bolt"), *bearer("sk-acme"), *bearer("sk-1")],
+    ],
+    ids=["equal", "first", "last", "empty", "elsewhere", "both", "order"],
+)
+def test_a_listed_key_keeps_its_tenant_whatever_is_beside_it(headers):
+    """Nobody escapes a quota by sending a second key along with the listed one."""
+    digest = Tenants(secret=SECRET).digest
+    known = {digest("sk-acme"): ACME, digest("sk-bolt"): Tenant(name="bolt")}
+    assert Tenants(known, SECRET).of(headers, OUTSIDE).tenant == "acme"
+
+
+def test_a_key_sent_twice_is_that_key(tenants):
+    """Equal values leave nothing to choose, with or without the word before them."""
+    once = tenants.of(bearer("sk-1"), OUTSIDE)
+    twice = [*bearer("sk-1"), (b"authorization", b"bearer  sk-1")]
+    assert tenants.of(twice, OUTSIDE).digest == once.digest
+    tenants.accepted(once)
+    assert tenants.of(twice, OUTSIDE).tenant == once.scope
+    nothing = [(b"authorization", b""), (b"authorization", b"")]
+    assert tenants.of(nothing, OUTSIDE).tenant == ANONYMOUS
+
+
 def test_two_keys_in_one_header_are_nobodys(tenants):
     """Nobody can tell which of them upstream will look at."""
     headers = [*bearer("sk-1"), *bearer("sk-2")]

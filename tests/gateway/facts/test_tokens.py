@@ -58,10 +58,11 @@ def test_a_changed_ratio_is_learnt_anew():
         (text(1000), -5),
         (text(1_000_000), 1),
         (text(10), 1000),
+        (Wish(text_bytes=1000, estimated=True), 500),
     ],
 )
 def test_only_pure_text_with_a_sane_count_teaches(wish, tokens):
-    """Pictures, token ids and odd counts leave the ratio as it was."""
+    """Pictures, token ids, mere bounds and odd counts leave the ratio as it was."""
     counter = TokenCounter()
     counter.learn("m", wish, tokens)
     assert counter.bytes_per_token("m") == START_BYTES
@@ -82,3 +83,13 @@ def test_the_models_remembered_are_bounded():
         counter.learn(f"m{number}", text(1000), 500)
     assert len(counter._sums) <= 256
     assert counter.bytes_per_token("m4999") < START_BYTES
+
+
+def test_a_models_name_is_kept_short():
+    """However long a name is, what is kept of it is not, and two stay two."""
+    one, other = "m" * 5000 + "1", "m" * 5000 + "2"
+    counter = TokenCounter(each={one: {"image": 1000}})
+    counter.learn(one, text(1000), 500)
+    assert max(map(len, counter._sums)) == 256
+    assert counter.bytes_per_token(one) < START_BYTES == counter.bytes_per_token(other)
+    assert counter.estimate(one, Wish(images=1)) == 1000

@@ -146,11 +146,16 @@ def test_a_request_goes_to_the_replica_it_was_judged_for():
     assert balancer.pick(named="gone") is not None
 
 
-def test_choosing_names_where_a_session_goes():
-    """What is chosen is what is picked."""
+def test_the_order_begins_where_a_session_goes():
+    """What is named first is what is picked; then the least busy of the others."""
     balancer, _ = _balancer()
-    name = balancer.choose("s")
-    assert balancer.pick("s").name == name
+    first = balancer.pick("s")
+    busy = next(one for one in balancer.replicas if one is not first)
+    busy.__enter__()
+    names = balancer.order("s")
+    assert names[0] == balancer.pick("s").name == first.name
+    assert names[2] == busy.name
+    assert sorted(names) == ["r0", "r1", "r2"]
 
 
 @pytest.mark.parametrize(

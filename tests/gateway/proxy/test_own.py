@@ -6,7 +6,6 @@ import pytest
 
 from admitperf.gateway.proxy.own import Own
 
-
 HERE = (b"host", b"127.0.0.1:8080")
 
 

@@ -30,18 +30,18 @@ def faults(pool: PoolSetup, path: str) -> Iterator[str]:
 
 def unwritable(place: str) -> str | None:
     """Why no log can be written at a path; None = it can. Nothing is made."""
+    if "\0" in place:
+        return "cannot be made: it holds a null character"
     file = Path(place).absolute()
     try:
-        if file.is_dir():
-            return "is a directory"
         there = next(one for one in (file, *file.parents) if one.exists())
-        if there == file:
-            return None if os.access(file, os.W_OK) else "must not be written"
-        if not there.is_dir():
-            return f"cannot be made: {there} is no directory"
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        return f"cannot be made: {why.lower()}"
-    if os.access(there, os.W_OK | os.X_OK):
+        folder = there.is_dir()
+    except OSError as error:
+        return f"cannot be made: {(error.strerror or str(error)).lower()}"
+    if there == file and folder:
+        return "is a directory"
+    if there != file and not folder:
+        return f"cannot be made: {there} is no directory"
+    if os.access(there, os.W_OK | (os.X_OK if folder else 0)):
         return None
-    return f"cannot be made: {there} must not be written to"
+    return "may not be written" if there == file else f"may not be made in {there}"

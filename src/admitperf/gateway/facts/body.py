@@ -39,14 +39,17 @@ _KINDS = {
 """Part types that are no text. Origin: the OpenAI and Anthropic APIs; vLLM's own."""
 
 
-_LARGE = 1 << 20
+LARGE_BYTES = 1 << 20
 """Bytes of a body over which one is read at a time. Plain choice: more than the front
 door reads on its loop, which must not wait."""
 
 _TURN = Lock()
 
-_NO_ID = re.compile(rb"[^0-9,\[\] \t\n\r]")
-_ID = re.compile(rb"[0-9]")
+_ID_BYTES = 4
+"""Text that a token id beside text counts as. Origin: `tokens.START_BYTES`."""
+
+_NO_IDS = re.compile(rb"[^0-9,\[\] \t\n\r]")
+_SLICE = 1 << 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +65,7 @@ class Wish:
         n: answers wanted.
         text_bytes: UTF-8 bytes of all prompt text, tools included.
         images, audio, files: parts that are no text.
-        prompt_tokens: exact, where the prompt was token ids.
+        prompt_tokens: exact, where token ids are all that the body has.
         priority: as vLLM and LiteLLM take it: lower is served first.
         service_tier: OpenAI's.
         cache_key: `prompt_cache_key`.
@@ -97,7 +100,7 @@ def read_wish(body: bytes) -> Wish:
 
     A field of a wrong type is not known and spoils no other.
     """
-    if len(body) <= _LARGE:
+    if len(body) <= LARGE_BYTES:
         return _read(body)
     with _TURN:
         return _read(body)
@@ -124,21 +127,32 @@ def _whole(body: bytes) -> Wish:
 
 
 def _top(body: bytes) -> Wish:
-    fields, prompts = parse_top(body)
+    fields, prompts, unread_bytes = parse_top(body)
     wish = _named(fields)
     wish.estimated = True
+    wish.text_bytes = unread_bytes
     ids = 0
     for name, raw in prompts.items():
-        if name in ("prompt", "input") and _ID.search(raw) and not _NO_ID.search(raw):
-            ids += bytes(raw).count(b",") + 1
-        else:
+        found = _ids(raw) if name in ("prompt", "input") else 0
+        ids += found
+        if not found:
             wish.text_bytes += _extent(raw)
-    if ids and not wish.text_bytes:
-        wish.prompt_tokens = ids
+    _count_ids(wish, ids)
     return wish
 
 
-def _extent(raw: bytes | memoryview) -> int:
+def _ids(raw: memoryview) -> int:
+    """Token ids in one list, or in lists of them; 0 = it is something else."""
+    commas = 0
+    for at in range(0, len(raw), _SLICE):
+        piece = bytes(raw[at : at + _SLICE])
+        if _NO_IDS.search(piece):
+            return 0
+        commas += piece.count(b",")
+    return commas + 1 if bytes(raw[:1]) == b"[" and commas else 0
+
+
+def _extent(raw: memoryview) -> int:
     """Bytes of a text without its quotes, or of what stands in brackets; else none."""
     first = bytes(raw[:1])
     if first == b'"':
@@ -186,12 +200,22 @@ def _measure(wish: Wish, fields: Fields) -> None:
     for prompt in (fields.prompt, fields.input):
         if prompt is not None:
             ids += _content(wish, prompt)
-    if ids and not wish.text_bytes:
-        wish.prompt_tokens = ids
     for content in (fields.messages, fields.system, fields.instructions):
         if content is not None:
             _content(wish, content)
     wish.text_bytes += _size(fields.tools) + _size(fields.functions)
+    _count_ids(wish, ids)
+
+
+def _count_ids(wish: Wish, ids: int) -> None:
+    """Token ids are exact where they are all there is; else they count as text.
+
+    Nobody knows here which field the engine will look at.
+    """
+    if wish.text_bytes or wish.images or wish.audio or wish.files:
+        wish.text_bytes += ids * _ID_BYTES
+    elif ids:
+        wish.prompt_tokens = ids
 
 
 def _content(wish: Wish, content: Content) -> int:

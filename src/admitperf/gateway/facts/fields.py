@@ -14,10 +14,9 @@ the members at the top are read.
 import json
 import math
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, TypeVar
 
-from admitperf.gateway.facts.skim import MEMBERS_MOST, members
+from admitperf.gateway.facts.skim import members
 
 try:
     from msgspec import DecodeError, Raw, Struct
@@ -43,6 +42,10 @@ Plain choice: a few tens of MB and a tenth of a second; 2 MB of dense text have 
 _TREE_BYTES_MOST = 16 << 20
 """Largest body that `json` reads whole. Plain choice: its text can take four times as
 much, twice."""
+
+_MEMBERS_MOST = 10_000
+"""Members of one object that `parse_top` looks at. Plain choice: a fifth of a second at
+worst, and a body has some twenty."""
 
 _SLICE = 1 << 20
 _SEPARATORS = (b",", b"{", b"[")
@@ -177,28 +180,29 @@ def _finite(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def parse_top(body: bytes) -> tuple[Fields, dict[str, bytes | memoryview]]:
+def parse_top(body: bytes) -> tuple[Fields, dict[str, memoryview], int]:
     """Reads the names and numbers at the top of a body of any size, and no text.
 
     Returns:
-        The fields, and as it was sent what of `PROMPTS` is there.
+        The fields; as it was sent, what of `PROMPTS` is there; how many bytes come
+        after so many members that they were not looked at.
 
     Raises:
         ValueError: it is no JSON object.
     """
     whole = _utf8(body)
-    found = _places(whole, Fields)
+    found, unread_bytes = _places(whole, Fields)
     tree = {
         name: _value(whole[begin:end], Fields, name)
         for name, (begin, end) in found.items()
         if name not in PROMPTS
     }
-    prompts: dict[str, bytes | memoryview] = {
+    prompts = {
         name: memoryview(whole)[slice(*found[name])]
         for name in PROMPTS
         if name in found
     }
-    return _filled(Fields, tree), prompts
+    return _filled(Fields, tree), prompts, unread_bytes
 
 
 def _utf8(body: bytes) -> bytes:
@@ -208,13 +212,15 @@ def _utf8(body: bytes) -> bytes:
     return body.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
 
 
-def _places(body: bytes, shape: type) -> dict[str, tuple[int, int]]:
-    """Where the members of this shape are; of two with one name the last."""
+def _places(body: bytes, shape: type) -> tuple[dict[str, tuple[int, int]], int]:
+    """Where members of this shape are, the last of a name; bytes not looked at."""
     found = {}
-    for name, begin, end in islice(members(body), MEMBERS_MOST):
+    for rank, (name, begin, end) in enumerate(members(body), start=1):
         if name in _READERS[shape]:
             found[name] = (begin, end)
-    return found
+        if rank == _MEMBERS_MOST:
+            return found, len(body) - end
+    return found, 0
 
 
 def _value(raw: bytes, shape: type, name: str) -> object:
@@ -223,7 +229,7 @@ def _value(raw: bytes, shape: type, name: str) -> object:
     if raw[:1] == b"{" and inner is not None:
         return {
             each: _value(raw[begin:end], inner, each)
-            for each, (begin, end) in _places(raw, inner).items()
+            for each, (begin, end) in _places(raw, inner)[0].items()
         }
     if raw[:1] in (b"{", b"["):
         return None

@@ -22,9 +22,6 @@ _DEEPEST = 10_000
 """Nesting past it is no body. Origin: the deepest C recursion of any CPython, 3.12's;
 `json` gives up before."""
 
-MEMBERS_MOST = 100_000
-"""Members of an object that are looked at. Plain choice: half a second at worst."""
-
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _WHOLE = re.compile(rb'(?:[^"]+|' + _STRING + rb")*", re.DOTALL)
@@ -105,7 +102,7 @@ def _string_end(body: bytes, at: int) -> int:
 
 
 def _nested_end(body: bytes, at: int) -> int:
-    """Where the list or object that begins here ends; which bracket is not looked at."""
+    """Where the list or object that begins here ends; any bracket closes any."""
     depth, size = 0, _FIRST
     while match := _WHOLE.match(body, at, at + size):
         end = match.end()

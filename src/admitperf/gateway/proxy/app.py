@@ -215,6 +215,8 @@ def _unready(edge: Edge) -> list[str]:
             blind = _looks(pool) and not pool.seen.pool.raw
             if blind or not rounds:
                 reasons.append(f"{name}: no reading of its engines yet")
+        if pool.missing is not None:
+            reasons.append(f"{name}: {pool.missing}")
     return reasons
 
 

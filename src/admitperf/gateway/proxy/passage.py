@@ -148,8 +148,6 @@ class Passage:
         payload = self._payload
         if payload is None:
             raise self._broken()
-        if packed(head.raw_headers):
-            raise self._broken()
         headers = answer_headers(head.raw_headers)
         start = {"type": "http.response.start", "status": head.code, "headers": headers}
         await self._hand_on(start)
@@ -202,7 +200,7 @@ class Passage:
                 break
             if head.code == _SWITCHING:
                 raise self._broken()
-        if self._why is not None:
+        if self._why is not None or packed(head.raw_headers):
             raise self._broken()
         self._payload = payload
         return head

@@ -215,7 +215,7 @@ class Watch:
         if self._blind:
             return why
         if answer.ended or answer.finished:
-            return None if self._generated else "upstream_no_output"
+            return None if self._generated else why or "upstream_no_output"
         return why or (ENDED_EARLY if self.streaming else "upstream_unreadable")
 
     @property

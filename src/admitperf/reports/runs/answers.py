@@ -68,7 +68,8 @@ class Answers:
         refused_enforced: of those, how many were governed, and not let in as a probe.
         acted: requests that the policy refused, or deferred at first so that they were
             held; not those that its blind posture answered in the end.
-        acted_enforced: of those, how many were governed, and not let in as a probe.
+        acted_enforced: of those, how many were governed; one let in as a probe only if
+            it had been held.
         held: requests that the host held before it answered them.
         probes: refusals that the host let in all the same, to learn whether they are
             still right.
@@ -134,9 +135,10 @@ def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
             f"""SELECT run_n, count(*), count(*) FILTER (enforced),
                 count(*) FILTER ({_AWAY}),
                 count(*) FILTER ({_REFUSED}),
-                count(*) FILTER ({_REFUSED} AND {_ENFORCED}),
+                count(*) FILTER ({_REFUSED} AND enforced AND NOT probe),
                 count(*) FILTER ({_ACTED}),
-                count(*) FILTER ({_ACTED} AND {_ENFORCED}),
+                count(*) FILTER ({_ACTED} AND enforced
+                    AND (NOT probe OR held_ms IS NOT NULL)),
                 count(*) FILTER (probe)
             FROM decisions GROUP BY run_n"""
         )
@@ -157,7 +159,6 @@ def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
 _SEES = "coalesce(blind, '') = ''"
 _REFUSED = f"verdict <> 'admit' AND {_SEES} AND NOT host"
 _ACTED = f"({_REFUSED} OR {_SEES} AND held_ms IS NOT NULL)"
-_ENFORCED = "enforced AND (NOT probe OR held_ms IS NOT NULL)"
 _WORD = "coalesce(nullif(why, ''), reason)"
 _AWAY = "NOT admitted AND NOT gone"
 _NONE = Held(0, 0, 0, 0, Spread.of(()))
