@@ -126,10 +126,11 @@ class Watcher:
         skipped = tuple(lane.endpoint.shown for lane in self._lanes if lane.busy)
         for lane in self._lanes:
             if not lane.busy:
-                lane.busy = True
-                threading.Thread(
+                asking = threading.Thread(
                     target=self._ask, args=(lane,), name="admitperf-scrape", daemon=True
-                ).start()
+                )
+                asking.start()  # where no thread is to be had, it is not busy either
+                lane.busy = True
         return skipped
 
     def _ask(self, lane: _Lane) -> None:

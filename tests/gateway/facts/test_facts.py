@@ -202,6 +202,16 @@ def test_a_child_counts_for_its_root():
         assert "session_final" not in facts, "a helper's end is not the root's"
 
 
+@pytest.mark.parametrize("charge", ["root", "child"])
+def test_a_helper_of_a_helper_counts_for_the_same_root(charge):
+    """Who began it is its parent; who pays is the root, or itself."""
+    agents = {"x-claude-code-agent-id": "a2", "x-claude-code-parent-agent-id": "a1"}
+    headers = {"x-claude-code-session-id": "s1", **agents}
+    told = read(headers, by=reader(Conventions(charge=charge))).facts
+    assert told["session"] == {"root": "s1", "child": "s1:a2"}[charge]
+    assert told["parent_session"] == "s1:a1"
+
+
 def test_a_child_can_count_for_itself():
     """One setting changes whom a helper's requests are charged to."""
     by = reader(Conventions(charge="child"))

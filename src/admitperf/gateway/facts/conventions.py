@@ -170,6 +170,7 @@ class Conventions:
         tenant: who pays; believed only of trusted hops.
         session: the conversation.
         child: the agent inside the session that asks.
+        child_parent: the agent inside it that began that one.
         parent_session: the session that began this one.
         session_final: "true" or "1" with a session's last call.
         charge: what a request of a child counts for: its "root" session or itself.
@@ -203,6 +204,7 @@ class Conventions:
         "body:user",
     )
     child: tuple[str, ...] = ("x-claude-code-agent-id",)
+    child_parent: tuple[str, ...] = ("x-claude-code-parent-agent-id",)
     parent_session: tuple[str, ...] = (
         "x-parent-session-id",
         "x-dynamo-parent-session-id",

@@ -138,9 +138,12 @@ class Reader:
         own = _first(said, "session", _text)
         parent = _first(said, "parent_session", _text)
         child = _first(said, "child", _text)
+        root = parent or own
         if child is not None and own is not None:
-            own, parent = f"{own}:{child}", parent or own
-        charged = (parent or own) if self._conventions.charge == "root" else own
+            begun_by = _first(said, "child_parent", _text)
+            begun_in = own if begun_by is None else f"{own}:{begun_by}"
+            own, parent = f"{own}:{child}", parent or begun_in
+        charged = root if self._conventions.charge == "root" else own
         if charged is not None:
             facts["session"] = _scoped(identity, charged)
         if parent is not None:
