@@ -1,12 +1,14 @@
 """One pool: which replica a request is judged for, and when a no is not believed."""
 
+import asyncio
+
 import pytest
 from tests.gateway.asgi import scope
 
 from admitperf import Reading
 from admitperf.gateway.edge import Edge
 from admitperf.gateway.pool import PROBE_S
-from admitperf.gateway.setup import EdgeSetup
+from admitperf.gateway.setup import EdgeSetup, Holding, PoolSetup
 from admitperf.policies import load
 from admitperf.testing import FakeClock, MemoryLog
 
@@ -29,7 +31,10 @@ class Seen:
     def say(self, name, waiting, running=8):
         """A replica says something new."""
         self.at[name] = Reading(
-            page(waiting, running), taken_ns=self.clock.monotonic_ns(), replica=name
+            page(waiting, running),
+            taken_ns=self.clock.monotonic_ns(),
+            replica=name,
+            own_since=True,
         )
 
     @property
@@ -50,7 +55,7 @@ class Seen:
 class House:
     """A pool with a bound of eight, and requests for it."""
 
-    def __init__(self, order=None, **waiting):
+    def __init__(self, order=None, holding=None, **waiting):
         self.clock = FakeClock(start_s=1000.0)
         self.log = MemoryLog()
         self.seen = Seen(self.clock, **waiting)
@@ -58,19 +63,23 @@ class House:
             max_waiting=8, reports_outcomes=True, clock=self.clock, log=self.log,
             max_age_s=1e6,
         )  # fmt: skip
-        setup = EdgeSetup()
+        one = PoolSetup(holding=holding or Holding())
+        setup = EdgeSetup(pools=(one,))
         self.edge = Edge(setup, {"default": policy}, {"default": self.seen}, self.clock)
         (self.pool,) = self.edge.pools.values()
         self.pool.order = order
         self.made = 0
 
-    def ask(self):
-        """One new request; its final answer."""
+    def meet(self):
+        """One new request."""
         self.made += 1
         body = b'{"model":"m","prompt":"%d"}' % self.made
-        asked = self.pool.meet(
-            self.edge.known(scope(), body), self.clock.monotonic_ns()
-        )
+        known = self.edge.known(scope(), body)
+        return self.pool.meet(known, self.clock.monotonic_ns())
+
+    def ask(self):
+        """One new request; its final answer."""
+        asked = self.meet()
         return asked, self.pool.settle(asked, self.pool.judge(asked))
 
 
@@ -106,6 +115,20 @@ def test_a_frozen_no_is_tried_every_ten_seconds(order):
     probes = [line for line in house.log.decisions if line.get("probe")]
     assert len(probes) == sum(answers) == house.pool.counters.probes
     assert {line["reason"] for line in probes} == {"queue_depth"}
+
+
+def test_a_newcomer_does_not_pass_the_held():
+    """Room that nobody told the queue of goes to those who wait in it."""
+
+    async def run():
+        house = House(a=20, holding=Holding(defer="hold"))
+        asked = house.meet()
+        waiter = house.pool.waiter(asked, house.pool.judge(asked))
+        house.seen.say("a", 8)
+        newcomer = house.pool.judge(house.meet())
+        return waiter.decision.admitted, newcomer.admitted
+
+    assert asyncio.run(run()) == (True, False)
 
 
 def test_a_no_that_moves_is_believed():

@@ -175,6 +175,8 @@ class Pool:
         own = self._own_refusal(asked, now_ns)
         if own is not None:
             return own
+        if len(self.queue):  # who came before has the first claim to any room
+            self.queue.pump()
         d = self._ask(asked, None)
         asked.request_id = d.request_id
         took_us = (self._clock.monotonic_ns() - now_ns) / 1000
