@@ -19,6 +19,7 @@ class Call:
         logical_id: its name in the log.
         tries: attempts seen, less one.
         open: whether the last one is under way.
+        served: it is over: an equal request is another call.
         due_ns: when it may come back; 0 = it was not refused.
         reason, verdict: of the last refusal.
         mark: what told it from equal ones; None = nothing did.
@@ -27,6 +28,7 @@ class Call:
     logical_id: str
     tries: int = 0
     open: bool = True
+    served: bool = False
     due_ns: int = 0
     reason: str = ""
     verdict: Verdict = Verdict.DEFER
@@ -34,7 +36,7 @@ class Call:
 
 
 class Attempts:
-    """Remembers calls that were refused or are open.
+    """Remembers calls, those that were served too, so that no two have one name.
 
     Args:
         most: calls remembered; the longest unseen go first.
@@ -65,7 +67,7 @@ class Attempts:
         call = self._calls.get(fingerprint)
         if call is None:
             call = self._new(fingerprint, fingerprint, said)
-        elif fresh or (call.open and not said) or _differ(mark, call.mark):
+        elif fresh or _other(call, said, mark):
             self._made += 1
             call = self._new(fingerprint, f"{fingerprint}-{self._made}", said)
         else:
@@ -80,12 +82,10 @@ class Attempts:
         call.open = False
         call.due_ns, call.reason, call.verdict = due_ns, reason, verdict
 
-    def ended(self, fingerprint: str, call: Call, *, served: bool) -> None:
+    def ended(self, call: Call, *, served: bool) -> None:
         """It is no longer open. A call that was served is over."""
-        call.open = False
+        call.open, call.served = False, served
         call.due_ns = 0
-        if served and self._calls.get(fingerprint) is call:
-            del self._calls[fingerprint]
 
     def _new(self, fingerprint: str, name: str, said: int | None) -> Call:
         call = self._calls[fingerprint] = Call(name, said or 0)
@@ -95,5 +95,7 @@ class Attempts:
         return call
 
 
-def _differ(one: str | None, other: str | None) -> bool:
-    return None not in (one, other) and one != other
+def _other(call: Call, said: int | None, mark: str | None) -> bool:
+    """Whether an equal request is another call than this one."""
+    marked = None not in (mark, call.mark) and mark != call.mark
+    return call.served or (call.open and not said) or marked

@@ -241,7 +241,7 @@ class Pool:
         asked.outcome.update(outcome, replica=asked.replica)
         self._open_on[asked.judged] -= 1
         ok = bool(outcome.get("ok"))
-        self._attempts.ended(asked.known.fingerprint, asked.call, served=ok)
+        self._attempts.ended(asked.call, served=ok)
         self.counters.outcomes["ok" if ok else str(outcome.get("error"))] += 1
         ttft_ms = outcome.get("ttft_ms")
         if ttft_ms is not None:
@@ -285,7 +285,7 @@ class Pool:
 
     def forget_call(self, asked: Asked) -> None:
         """It ended before there was a decision."""
-        self._attempts.ended(asked.known.fingerprint, asked.call, served=False)
+        self._attempts.ended(asked.call, served=False)
 
     def look_for_missing(self) -> None:
         """Looks whether the engines say what the policy requires, once they say much.
