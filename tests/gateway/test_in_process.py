@@ -114,7 +114,7 @@ def test_a_reading_that_fails_leaves_the_last_one_to_age(engine):
             raise one
         return one
 
-    seen = InProcess(page, Scrape(), clock)
+    seen = InProcess(page, Scrape(), clock=clock)
     assert seen.first() == {}
     last = seen.pool
     clock.advance(1.0)

@@ -171,7 +171,7 @@ def test_ctrl_c_during_a_launch_keeps_the_file_and_says_so(infra, sky, path):
     sky.fails = {"launch": KeyboardInterrupt()}
     ran = infra("up", *SKY, ADMITPERF_TOKEN=TOKEN)
     assert ran.exit_code == 1
-    assert "may be left, and cost: `admitperf infra down`" in ran.stderr
+    assert "may be left, and cost: `admitperf infra down --state " in ran.stderr
     assert path.exists()
 
 
