@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from admitperf.core.declared import plain
 from admitperf.core.errors import ConfigError
-from admitperf.gateway.environment import KNOWN, Environment, plain
+from admitperf.gateway.environment import KNOWN, Environment
 from admitperf.gateway.setup import Holding
 
 

@@ -281,3 +281,18 @@ def test_tenants_that_passed_through_are_forgotten():
         return len(queue._had)
 
     assert asyncio.run(run()) < 2000
+
+
+def test_those_over_their_own_quota_stand_in_nobodys_way():
+    """They are passed over, however many there are, since nobody was asked."""
+
+    async def run():
+        engine, queue = Engine(room=1), HoldQueue(most=100)
+        blocked = no()
+        for _ in range(3 * TRIED_AT_ONCE):
+            queue.enter(Waiter(lambda _: blocked, blocked, tenant="a", wait_s=1))
+        queue.enter(Waiter(engine.ask("b"), no(), tenant="b", wait_s=60))
+        queue.pump()
+        return engine.served
+
+    assert asyncio.run(run()) == ["b"]

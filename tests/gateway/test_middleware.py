@@ -299,6 +299,7 @@ def test_a_body_over_the_limit_is_refused_on_the_record(door):
     assert b"100 bytes" in caller.body
     assert "retry-after" not in caller.headers
     assert made.lines("decision")[0]["reason"] == "too_large"
+    assert made.pool.counters.unreadable == 0, "it was not read"
     assert made.open == 0
 
 

@@ -155,7 +155,7 @@ def test_bodies_that_are_no_objects_are_counted():
     """The engine judges them; the page says how many there were."""
     house = House(a=0)
     for body in (b"{oops", b"[1]", b'"x"', b"{}"):
-        house.pool.meet(house.edge.known(scope(), body), 0)
+        house.pool.judge(house.pool.meet(house.edge.known(scope(), body), 0))
     assert house.pool.counters.unreadable == 3
 
 

@@ -12,6 +12,7 @@ from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.duration import Duration, spoken
 from admitperf.cli.layout import wrapped
 from admitperf.cli.reading import UnreadableInput
+from admitperf.core.declared import plain
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
@@ -27,7 +28,6 @@ _LONGEST_S = 31 * 86400.0
 _WIDTH = 79
 _ROUGH_S = 90.0
 _LINES = 20  # of progress where there is no terminal
-_WORDS: dict[str, object] = {"true": True, "false": False, "none": None}
 
 
 class _Options(TypedDict):
@@ -306,19 +306,7 @@ def _pairs(option: str, told: Iterable[str]) -> Iterable[tuple[str, object]]:
         name, equals, text = one.partition("=")
         if not (equals and name):
             raise click.UsageError(f"{option} {one}: write NAME=VALUE")
-        yield name, _value(text)
-
-
-def _value(text: str) -> object:
-    """A number, true, false or none, else the text itself."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+        yield name, plain(text)
 
 
 def _numbers(option: str, text: str | None) -> list[float] | None:

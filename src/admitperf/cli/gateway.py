@@ -342,7 +342,7 @@ def _pairs(told: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _typed(policy: object, texts: dict[str, str]) -> dict[str, object]:
     """Each text as a number or a word, but where the policy wants the text itself."""
-    from admitperf.gateway.environment import plain
+    from admitperf.core.declared import plain
     from admitperf.policies import load
 
     try:

@@ -12,6 +12,7 @@ from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.duration import Duration, seconds_of
 from admitperf.cli.layout import row, wrapped
 from admitperf.cli.reading import UnreadableInput
+from admitperf.core.declared import plain
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
@@ -29,7 +30,6 @@ _LONGEST_S = 31 * 86400.0
 _DEFAULT_PATH = "run.jsonl"
 _LONGEST_LOOK_S = 60.0
 _WIDTH = 79
-_WORDS: dict[str, object] = {"true": True, "false": False, "none": None}
 
 
 class _Interval(Duration):
@@ -278,20 +278,8 @@ def _parameters(policy: str, told: tuple[str, ...]) -> dict[str, object]:
         if name in parameters:
             raise click.UsageError(f"--param {one}: {name} is given twice")
         as_text = name in known and known[name].type is str
-        parameters[name] = text if as_text else _value(text)
+        parameters[name] = text if as_text else plain(text)
     return parameters
-
-
-def _value(text: str) -> object:
-    """A number, true, false or none, else the text itself."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _ran(asked: "Asked", options: _Options) -> "Ran":

@@ -17,6 +17,8 @@ from admitperf.core.param import Param
 
 REQUIRED = object()
 
+_WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "none": None}
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -73,6 +75,21 @@ class Declared:
         elif p.high is not None:
             parts.append(f"at most {p.high:g}")
         return ", ".join(parts) or "any"
+
+
+def plain(text: str) -> str | int | float | bool | None:
+    """What a word stands for where a parameter is typed: a number, true, false or none.
+
+    Else the text itself.
+    """
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def declared(cls: type, stop: type) -> dict[str, Declared]:

@@ -406,8 +406,8 @@ class Policy:
     def look(self, reading: Reading) -> None:
         """Makes of a new reading what decisions need, ahead of the first of them.
 
-        For the thread that read it: the first request to meet it is spared the work,
-        about 150 microseconds. Never raises.
+        For the thread that read it: the first request to meet it is spared the work.
+        Never raises.
         """
         with self._lock:
             try:

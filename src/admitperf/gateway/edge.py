@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
@@ -38,6 +39,7 @@ class Edge:
         setup: as given.
         pools: by name.
         tenants: who asks, by key.
+        on_reading: called after each reading, in the thread that read it.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Edge:
         self._rest = next(
             (self.pools[one.name] for one in setup.pools if not one.models), None
         )
+        self.on_reading: Callable[[], None] = _nothing
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @classmethod
@@ -133,19 +136,22 @@ class Edge:
             return
         self._loop = asyncio.get_running_loop()
         for pool in self.pools.values():
-            if isinstance(pool.seen, Readings):
-                pool.seen.start(partial(self._new_reading, pool))
+            pool.seen.start(partial(self._new_reading, pool))
 
     def _new_reading(self, pool: Pool) -> None:
         """In the thread that reads: prepares decisions, has the held asked about."""
         for reading in pool.seen.all:
             pool.policy.look(reading)
         pool.look_for_missing()
-        if len(pool.queue) and self._loop is not None:
-            try:
-                self._loop.call_soon_threadsafe(pool.queue.pump)
-            except RuntimeError:  # the loop is closed
-                return
+        self.on_reading()
+        if len(pool.queue):
+            self.soon(pool.queue.pump)
+
+    def soon(self, act: Callable[[], None]) -> None:
+        """Has something done on the loop; for another thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it is closed
+                self._loop.call_soon_threadsafe(act)
 
     def drain(self) -> None:
         """From now on every request is refused, and held ones are answered."""
@@ -156,8 +162,7 @@ class Edge:
     def close(self) -> None:
         """Stops reading and writes what is left of the logs."""
         for pool in self.pools.values():
-            if isinstance(pool.seen, Readings):
-                pool.seen.stop()
+            pool.seen.stop()
             pool.policy.close()
         self._readers.shutdown(wait=False)
 
@@ -165,8 +170,22 @@ class Edge:
 class Fixed:
     """Readings of a host that has none, or one that hands them in by itself."""
 
+    rounds: int | None = None
+    failures: int | None = None
+
     def __init__(self, reading: Reading | None = None) -> None:
         self.pool = reading if reading is not None else Reading({})
+        self.failed: dict[str, str] = {}
+
+    def first(self) -> dict[str, str]:
+        """There is nothing to read."""
+        return self.failed
+
+    def start(self, _on_new: Callable[[], None]) -> None:
+        """There is nothing to begin."""
+
+    def stop(self) -> None:
+        """There is nothing to end."""
 
     def replica(self, _name: str) -> Reading:
         """The same."""
@@ -200,3 +219,7 @@ def one_pool(policy: Policy, seen: Seen, setup: EdgeSetup) -> Edge:
     """A front door with one pool, whose policy somebody else made."""
     (pool,) = setup.pools
     return Edge(setup, {pool.name: policy}, {pool.name: seen})
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

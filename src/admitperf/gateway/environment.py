@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, cast
 
+from admitperf.core.declared import plain
 from admitperf.core.errors import AdmitPerfError, ConfigError
 from admitperf.core.policy import Policy
 from admitperf.core.settings import RESERVED
@@ -17,7 +18,6 @@ PREFIX = "ADMITPERF_"
 
 Value = str | int | float | bool | None
 
-_WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
 _DEFERS = ("respond", "hold")
 _ALIKE = 0.8
 """How much a name must look like one of ours to be a slip of the pen. Origin: a
@@ -183,18 +183,6 @@ class Environment:
                 meant := get_close_matches(name, KNOWN, 1, _ALIKE)
             ):
                 yield PREFIX + name, PREFIX + meant[0]
-
-
-def plain(text: str) -> Value:
-    """A number, true, false or none, else the text itself."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 _TEXTS = ("log", "experiment", "run", "preset", "on_blind")

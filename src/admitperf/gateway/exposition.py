@@ -275,13 +275,12 @@ def _engine_drift(edge: Edge, pool: Pool) -> Rows:
 
 def _ups(_: Edge, pool: Pool) -> Rows:
     """Each replica by its name; an empty one where the host has none."""
-    failed: Mapping[str, str] | None = getattr(pool.seen, "failed", None)
-    if failed is None:
+    seen, failed = pool.seen, pool.seen.failed
+    if seen.rounds is None:
         return
-    read = bool(getattr(pool.seen, "rounds", 0))
     named = [(one.name, one.name in failed) for one in pool.setup.upstreams]
     for name, lost in named or [("", bool(failed))]:
-        yield (name,), read and not lost
+        yield (name,), bool(seen.rounds) and not lost
 
 
 def _ages(edge: Edge, pool: Pool) -> Rows:
@@ -377,17 +376,17 @@ _NUMBERS = (
     _gauge(
         "log_waiting_records",
         "Log records that are not written yet.",
-        lambda pool: getattr(pool.policy, "waiting_records", None),
+        lambda pool: pool.policy.waiting_records,
     ),
     _counter(
         "reading_rounds",
         "Times the engines were read.",
-        lambda pool: getattr(pool.seen, "rounds", None),
+        lambda pool: pool.seen.rounds,
     ),
     _counter(
         "reading_failures",
         "Times an engine could not be read.",
-        lambda pool: getattr(pool.seen, "failures", None),
+        lambda pool: pool.seen.failures,
     ),
     _gauge(
         "leases",

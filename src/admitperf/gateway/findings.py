@@ -18,7 +18,6 @@ from admitperf.core.window import Window
 from admitperf.engines.catalogue import engine_of
 from admitperf.gateway.edge import Edge
 from admitperf.gateway.pool import Pool
-from admitperf.gateway.readings import Readings
 from admitperf.gateway.setup import PoolSetup
 from admitperf.scrape.simulated import simulated_by
 
@@ -115,7 +114,7 @@ def look(edge: Edge) -> list[Finding]:
 
 
 def _look(pool: Pool) -> Finding:
-    unread = pool.seen.first() if isinstance(pool.seen, Readings) else {}
+    unread = pool.seen.first()
     reading, policy = pool.seen.pool, pool.policy
     supplied = _supplied(reading, policy)
     capacity = KV_CAPACITY_TOKENS.read(reading)

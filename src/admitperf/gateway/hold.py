@@ -132,15 +132,18 @@ class HoldQueue:
     def pump(self) -> None:
         """Something changed: asks again, in order, until several get the same no."""
         tried: set[int] = set()
-        while len(tried) < TRIED_AT_ONCE:
+        refused = 0
+        while refused < TRIED_AT_ONCE:
             waiter = self._next(tried)
             if waiter is None:
                 return
+            before = waiter.decision
             waiter.decision = d = waiter.ask(self.held_ms(waiter))
             if not d.open:
                 self._serve(waiter)
             elif may_wait(d) and not self._too_late(waiter):
                 tried.add(id(waiter))
+                refused += d is not before  # else nobody was asked: its own quota
                 continue
             self.leave(waiter)
             waiter.wake()

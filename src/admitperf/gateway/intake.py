@@ -1,13 +1,14 @@
 """A request's body and its caller: read whole, replayed to the app, watched leaving."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from admitperf.gateway.setup import Limits
+from admitperf.gateway.setup import MIB, Limits
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
+Headers = Iterable[tuple[bytes, bytes]]
 
 _DRAINED = 2
 """Times the limit that is still read, and thrown away, before a body is refused: a
@@ -15,11 +16,30 @@ client that is busy sending sees a reset instead of the answer. Plain choice."""
 
 
 class BodyTooLargeError(Exception):
-    """The body is over the limit."""
+    """The body is over the limit, which its text names."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The body is over the limit of {limit} bytes ({limit / MIB:g} MiB)"
+        )
 
 
 class BodyUnfinishedError(Exception):
     """The body never came whole: its caller left, stopped, or framed it wrongly."""
+
+    def __init__(self) -> None:
+        super().__init__("The body is not as long as announced, or stopped on its way")
+
+
+def header(headers: Headers, name: bytes) -> bytes:
+    """The first header of a name, lower case; empty = there is none."""
+    return next((value for key, value in headers if key == name), b"")
+
+
+def announced(headers: Headers) -> int | None:
+    """How many bytes the head of a request says it has; None = it does not say."""
+    length = header(headers, b"content-length")
+    return int(length) if length.isdigit() else None
 
 
 class Intake:
@@ -54,10 +74,10 @@ class Intake:
         """
         limit = self._limits.body_bytes
         if length is not None and length > _DRAINED * limit:
-            raise BodyTooLargeError
+            raise BodyTooLargeError(limit)
         parts, size = await self._parts(limit)
         if size > limit:
-            raise BodyTooLargeError
+            raise BodyTooLargeError(limit)
         if length is not None and size != length:
             raise BodyUnfinishedError
         self._body = parts[0] if len(parts) == 1 else b"".join(parts)

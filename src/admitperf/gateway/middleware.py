@@ -17,7 +17,6 @@ from typing import Any
 
 from admitperf.core.decision import Decision
 from admitperf.core.policy import Policy
-from admitperf.core.reading import Reading
 from admitperf.gateway.answers import (
     JUDGED,
     Dialect,
@@ -35,10 +34,11 @@ from admitperf.gateway.intake import (
     Intake,
     Message,
     Receive,
+    announced,
 )
-from admitperf.gateway.pool import Asked, Pool
+from admitperf.gateway.pool import Asked, Pool, Seen
 from admitperf.gateway.readings import Readings
-from admitperf.gateway.relay import Relay, Send, header
+from admitperf.gateway.relay import Relay, Send, send_reply
 from admitperf.gateway.setup import EdgeSetup, Limits, PoolSetup, Timeouts, Upstream
 from admitperf.gateway.ticket import Ticket
 from admitperf.gateway.watching.watch import Watch
@@ -181,14 +181,15 @@ class _Exchange:
 
         No frame but this one holds the body: a long answer would keep it.
         """
-        length = header(self._scope["headers"], b"content-length")
         try:
-            body = await self._intake.body(_whole(length))
+            body = await self._intake.body(announced(self._scope["headers"]))
             return await self._edge.read(self._scope, body)
-        except BodyTooLargeError:
-            await self._too_large()
-        except BodyUnfinishedError:
-            await self._unfinished()
+        except BodyTooLargeError as error:
+            await self._too_large(str(error))
+        except BodyUnfinishedError as error:
+            next(iter(self._edge.pools.values())).counters.unfinished += 1
+            with suppress(OSError):  # servers say so too when the framing was wrong
+                await self._own(_BAD_REQUEST, "body_unfinished", str(error), None)
         return None
 
     async def _through(self, pool: Pool, asked: Asked) -> None:
@@ -212,7 +213,7 @@ class _Exchange:
         reply = refusal(
             d, self._dialect, request_id=d.request_id, decision_id=pool.number(d)
         )
-        await self._relay(d.request_id).reply(reply)
+        await send_reply(self._send, reply)
 
     # Before the start.
 
@@ -245,7 +246,7 @@ class _Exchange:
 
     async def _serve(self, pool: Pool, asked: Asked, d: Decision) -> None:
         watch = Watch(self._dialect, self._start_ns, self._edge.clock)
-        relay = self._relay(d.request_id, watch, pool, d)
+        relay = self._relay(watch, pool, d)
         known = asked.known
         ticket = Ticket(
             pool.name,
@@ -301,23 +302,13 @@ class _Exchange:
 
     # Answers of our own.
 
-    async def _too_large(self) -> None:
+    async def _too_large(self, text: str) -> None:
         known = await self._edge.read(self._scope, b"")
         pool = next(iter(self._edge.pools.values()))
-        limit = self._edge.setup.limits.body_bytes
         d = pool.too_large(pool.meet(known, self._start_ns))
-        text = (
-            f"The body is over the limit of {limit} bytes ({limit / (1 << 20):g} MiB)"
-        )
         reply = fault(413, "too_large", text, self._dialect, request_id=d.request_id)
         reply.headers.append((_DECISION_ID, pool.number(d).encode()))
-        await self._relay(d.request_id).reply(reply)
-
-    async def _unfinished(self) -> None:
-        next(iter(self._edge.pools.values())).counters.unfinished += 1
-        text = "The body is not as long as announced, or stopped on its way"
-        with suppress(OSError):  # servers say so too when the framing was wrong
-            await self._own(_BAD_REQUEST, "body_unfinished", text, None)
+        await send_reply(self._send, reply)
 
     async def _no_such_model(self, request_id: str | None) -> None:
         text = "No pool serves this model"
@@ -328,49 +319,33 @@ class _Exchange:
     ) -> None:
         made = request_id or os.urandom(8).hex()
         reply = fault(status, code, text, self._dialect, request_id=made)
-        await self._relay(made).reply(reply)
+        await send_reply(self._send, reply)
 
-    def _relay(
-        self,
-        request_id: str,
-        watch: Watch | None = None,
-        pool: Pool | None = None,
-        d: Decision | None = None,
-    ) -> Relay:
-        made = header_value(request_id)
-        ids = [(b"x-request-id", made), (b"request-id", made)]
-        alive = _nothing
-        if pool is not None and d is not None:
-            ids.append((_DECISION_ID, pool.number(d).encode()))
-            alive = partial(pool.policy.first_token, request_id)
+    def _relay(self, watch: Watch, pool: Pool, d: Decision) -> Relay:
+        made = header_value(d.request_id)
         return Relay(
             self._send,
-            watch or Watch(self._dialect, self._start_ns, self._edge.clock),
+            watch,
             self._dialect,
-            ids=ids,
-            request_id=request_id,
+            ids=[
+                (b"x-request-id", made),
+                (b"request-id", made),
+                (_DECISION_ID, pool.number(d).encode()),
+            ],
+            request_id=d.request_id,
             peek_ms=self._edge.setup.limits.peek_ms,
-            alive=alive,
+            alive=partial(pool.policy.first_token, d.request_id),
             clock=self._edge.clock,
         )
 
 
 def _edge(policy: Policy, metrics: str | None, pool: PoolSetup, limits: Limits) -> Edge:
-    seen = Fixed()
+    setup = EdgeSetup(pools=(pool,), limits=limits)
+    seen: Seen = Fixed()
     if metrics is not None:
-        upstream = Upstream(url="", metrics_url=metrics, name="engine")
-        setup = EdgeSetup(pools=(pool,), limits=limits)
-        return one_pool(policy, Readings((upstream,), pool.scrape), setup)
-    seen.pool = Reading({})
-    return one_pool(policy, seen, EdgeSetup(pools=(pool,), limits=limits))
-
-
-def _whole(length: bytes | None) -> int | None:
-    return int(length) if length is not None and length.isdigit() else None
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""
+        engine = Upstream(url="", metrics_url=metrics, name="engine")
+        seen = Readings((engine,), pool.scrape)
+    return one_pool(policy, seen, setup)
 
 
 __all__ = ["AdmissionMiddleware", "App", "Message", "Scope", "judged"]

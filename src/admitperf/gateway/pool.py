@@ -46,7 +46,23 @@ _MOST_ATTEMPT = 3
 
 
 class Seen(Protocol):
-    """Where a pool's readings come from."""
+    """Where a pool's readings come from.
+
+    Attributes:
+        failed: why a replica cannot be read, by its name.
+        rounds, failures: how often all were read, and how often one could not be; None
+            where the host hands readings in.
+    """
+
+    failed: dict[str, str]
+
+    @property
+    def rounds(self) -> int | None:
+        """See above."""
+
+    @property
+    def failures(self) -> int | None:
+        """See above."""
 
     @property
     def pool(self) -> Reading:
@@ -58,6 +74,15 @@ class Seen(Protocol):
 
     def replica(self, name: str) -> Reading:
         """The last one of a replica."""
+
+    def first(self) -> dict[str, str]:
+        """Reads here and now; `failed`."""
+
+    def start(self, on_new: Callable[[], None]) -> None:
+        """Begins to read; `on_new` is called after each reading, in whatever thread."""
+
+    def stop(self) -> None:
+        """Ends reading."""
 
 
 @dataclass(slots=True)
@@ -150,9 +175,7 @@ class Pool:
         """Takes in a request: which call it is a try at, and at which replica."""
         call = self._call(known)
         facts = {**known.facts, "logical_id": call.logical_id, "attempt": call.tries}
-        asked = Asked(known, call, arrived_ns, facts, known.request_id)
-        self.counters.unreadable += not known.wish.readable
-        return asked
+        return Asked(known, call, arrived_ns, facts, known.request_id)
 
     def _call(self, known: Known) -> Call:
         """The call it is a try at.
@@ -172,6 +195,7 @@ class Pool:
     def judge(self, asked: Asked) -> Decision:
         """The first answer: admitted, or a refusal, open if the policy made it."""
         now_ns = self._clock.monotonic_ns()
+        self.counters.unreadable += not asked.known.wish.readable
         own = self._own_refusal(asked, now_ns)
         if own is not None:
             return own
@@ -246,7 +270,8 @@ class Pool:
         ttft_ms = outcome.get("ttft_ms")
         if ttft_ms is not None:
             self.counters.ttft_s.add(ttft_ms / 1000)
-        self.queue.pump()
+        if len(self.queue):
+            self.queue.pump()
 
     def number(self, d: Decision) -> str:
         """The id of a decision, for headers and `explain`."""

@@ -92,10 +92,10 @@ class Readings:
         """
         self._owner = pool
 
-    def start(self, on_new: Callable[[], None] | None = None) -> None:
+    def start(self, on_new: Callable[[], None]) -> None:
         """Begins to read, if it has not begun; `on_new` is called in that thread."""
         if self._thread is None:
-            self._told = on_new or _nobody
+            self._told = on_new
             self._thread = threading.Thread(
                 target=self._run, name="admitperf-readings", daemon=True
             )
@@ -139,9 +139,9 @@ class Readings:
             return
         self._let_go()
         pages = {self._name_of[name]: sample.page for name, sample in one.pages.items()}
-        stuck = {name for name, page in pages.items() if self._stuck(name, page)}
-        if len(stuck) < len(pages):  # of one engine alone, what it says is all there is
-            pages = {name: page for name, page in pages.items() if name not in stuck}
+        if len(pages) > 1:  # of one engine alone, what it says is all there is
+            stuck = {name for name, page in pages.items() if self._stuck(name, page)}
+            pages = {n: page for n, page in pages.items() if n not in stuck} or pages
         self.unseen = frozenset(self._slots) - pages.keys()
         every = self._scrape.interval_s
         slots = [self._slots[name] for name in pages]

@@ -7,7 +7,6 @@ the head. Every other byte passes as it came, one write a read.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.gateway.answers import Dialect, Reply, closing, fault, from_event
@@ -145,9 +144,7 @@ class Relay:
         self._over = self.begun = True
         self.status = reply.status
         headers = self._identified(reply.headers)
-        start = {"type": "http.response.start", "status": self.status}
-        await self._send({**start, "headers": headers})
-        await self._send({"type": "http.response.body", "body": reply.body})
+        await send_reply(self._send, reply._replace(headers=headers))
 
     async def _start(self, message: Message) -> None:
         headers = list(message.get("headers", ()))
@@ -245,10 +242,19 @@ class Relay:
         return closing(self._dialect, _WORDS[why], mid_event=torn, code=why)
 
 
+async def send_reply(send: Send, reply: Reply, *, bodiless: bool = False) -> None:
+    """Sends an answer of our own.
+
+    Args:
+        send: of the server.
+        reply: the answer.
+        bodiless: it answers a HEAD.
+    """
+    start = {"status": reply.status, "headers": reply.headers}
+    await send({"type": "http.response.start", **start})
+    body = b"" if bodiless else reply.body
+    await send({"type": "http.response.body", "body": body})
+
+
 def _part(body: bytes) -> Message:
     return {"type": "http.response.body", "body": body, "more_body": True}
-
-
-def header(headers: Any, name: bytes) -> bytes | None:  # noqa: ANN401  the scope's
-    """The first header of a name, lower case; None = there is none."""
-    return next((value for key, value in headers if key == name), None)

@@ -5,7 +5,6 @@ from admitperf.core.reading import Reading
 from admitperf.core.signals import ENGINE, QUEUE_DEPTH, RUNNING
 from admitperf.gateway.edge import Edge
 from admitperf.gateway.pool import Pool
-from admitperf.gateway.readings import Readings
 
 
 def state(edge: Edge) -> dict[str, object]:
@@ -64,7 +63,7 @@ def _pool(edge: Edge, pool: Pool) -> dict[str, object]:
         "draining": pool.draining,
         "signals": signals(seen.pool, policy),
         "reading_age_s": round(age_s(edge, seen.pool), 3),
-        "unread": dict(seen.failed) if isinstance(seen, Readings) else {},
+        "unread": dict(seen.failed),
         "decisions": {
             "/".join(str(part) for part in key): count
             for key, count in counters.decisions.items()

@@ -32,11 +32,3 @@ class Ticket:
         self.session = session
         self.replica = replica
         self.why: str | None = None
-
-    def on(self, replica: str) -> None:
-        """It goes to this replica."""
-        self.replica = replica
-
-    def failed(self, why: str) -> None:
-        """No answer of an engine will come; the app answers by itself."""
-        self.why = why

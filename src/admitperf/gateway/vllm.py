@@ -9,11 +9,11 @@ environment, the engine is read from the process's own metrics, and a request wi
 key that the server takes passes undecided, to get vLLM's own 401.
 """
 
-import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
 from importlib import metadata
@@ -23,14 +23,14 @@ from typing import Any
 from prometheus_client import REGISTRY
 
 from admitperf.core.errors import AdmitPerfError, ConfigError
-from admitperf.gateway.edge import Edge, policy_of
+from admitperf.gateway.edge import Edge, one_pool, policy_of
 from admitperf.gateway.environment import Environment
 from admitperf.gateway.exposition import Exposition, Shared
 from admitperf.gateway.in_process import InProcess, RegistryPage
-from admitperf.gateway.intake import Receive
+from admitperf.gateway.intake import Receive, header
 from admitperf.gateway.middleware import AdmissionMiddleware as Inner
 from admitperf.gateway.middleware import App, Scope, judged
-from admitperf.gateway.relay import Send, header
+from admitperf.gateway.relay import Send
 from admitperf.gateway.setup import EdgeSetup, Limits, PoolSetup
 
 _PREFIX = "vllm:"
@@ -106,7 +106,9 @@ class _Door:
         self._own = Exposition(edge)
         if not folder:
             REGISTRY.register(self._own)
-        self._seen.start(self._on_new(edge, Shared(self._own) if folder else None))
+        shared = Shared(self._own) if folder else None
+        edge.on_reading = partial(self._after_reading, edge, shared)
+        edge.start()
         self.inner = Inner(app, edge=edge)
         voice.info(_line(edge, told.processes))
 
@@ -114,7 +116,7 @@ class _Door:
         """Whether the server will take the request's key, or needs none for it."""
         if not self._digests or judged(scope) is None:
             return True
-        given = _digest(bearer(header(scope["headers"], b"authorization") or b""))
+        given = _digest(bearer(header(scope["headers"], b"authorization")))
         return any(compare_digest(given, one) for one in self._digests)
 
     def close(self) -> None:
@@ -129,24 +131,14 @@ class _Door:
             raise ConfigError("vLLM's metrics", [f"cannot be read: {why}"])
         policy.check(self._seen.pool)
         whole = EdgeSetup(pools=(setup,), limits=Limits(peek_ms=peek_ms))
-        return Edge(whole, {setup.name: policy}, {setup.name: self._seen})
+        return one_pool(policy, self._seen, whole)
 
-    def _on_new(self, edge: Edge, shared: Shared | None) -> Callable[[], None]:
-        """In the thread that reads: prepares decisions, has the held asked about."""
-        loop = asyncio.get_running_loop()
-        (pool,) = edge.pools.values()
-
-        def told() -> None:
-            pool.policy.look(pool.seen.pool)
-            if shared is not None:
-                shared.write()
-            with suppress(RuntimeError):  # the loop is closed
-                if self._is_ending() and not pool.draining:
-                    loop.call_soon_threadsafe(edge.drain)
-                elif len(pool.queue):
-                    loop.call_soon_threadsafe(pool.queue.pump)
-
-        return told
+    def _after_reading(self, edge: Edge, shared: Shared | None) -> None:
+        """In the thread that reads: our own numbers, and whether the server ends."""
+        if shared is not None:
+            shared.write()
+        if self._is_ending() and not any(p.draining for p in edge.pools.values()):
+            edge.soon(edge.drain)
 
     def _is_ending(self) -> bool:
         """Whether the server waits for its last requests, of which some may be held."""

@@ -15,7 +15,12 @@ from admitperf.gateway.answers import Reply, dialect_of, fault
 from admitperf.gateway.broke import UpstreamBroke
 from admitperf.gateway.edge import Edge
 from admitperf.gateway.exposition import Exposition
-from admitperf.gateway.intake import BodyTooLargeError, BodyUnfinishedError, Intake
+from admitperf.gateway.intake import (
+    BodyTooLargeError,
+    BodyUnfinishedError,
+    Intake,
+    announced,
+)
 from admitperf.gateway.middleware import SCOPE_KEY
 from admitperf.gateway.pool import Pool
 from admitperf.gateway.proxy.balance import Balancer, Replica
@@ -29,7 +34,8 @@ from admitperf.gateway.proxy.passage import (
     Send,
 )
 from admitperf.gateway.proxy.upstream import Connections, UnreachableError
-from admitperf.gateway.setup import MIB, Limits
+from admitperf.gateway.relay import send_reply
+from admitperf.gateway.setup import Limits
 from admitperf.gateway.state import explain, state
 from admitperf.gateway.ticket import Ticket
 
@@ -96,7 +102,7 @@ class ProxyApp:
         if reply is None:
             await self._unjudged(scope, receive, send)
         else:
-            await _send_reply(reply, send, bodiless=scope["method"] == "HEAD")
+            await send_reply(send, reply, bodiless=scope["method"] == "HEAD")
 
     async def close(self) -> None:
         """Closes every connection to a replica."""
@@ -105,17 +111,16 @@ class ProxyApp:
     async def _unjudged(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Reads a request that nobody has read yet, and forwards it."""
         intake = Intake(receive, self._limits)
+        length = announced(scope["headers"])
         try:
-            body = await intake.body(_length(scope)) if _has_body(scope) else b""
-        except BodyTooLargeError:
-            limit = self._limits.body_bytes
-            text = f"The body is over the limit of {limit} bytes ({limit / MIB:g} MiB)"
-            await _send_reply(_fault(scope, _TOO_LARGE, "too_large", text), send)
-        except BodyUnfinishedError:
+            body = await intake.body(length) if _has_body(scope) else b""
+        except BodyTooLargeError as error:
+            reply = _fault(scope, _TOO_LARGE, "too_large", str(error))
+            await send_reply(send, reply)
+        except BodyUnfinishedError as error:
             if not intake.gone:
-                text = "The body is not as long as announced, or stopped on its way"
-                code = "body_unfinished"
-                await _send_reply(_fault(scope, _BAD_REQUEST, code, text), send)
+                reply = _fault(scope, _BAD_REQUEST, "body_unfinished", str(error))
+                await send_reply(send, reply)
         else:
             ticket = Ticket(self._default, body, _request_id(scope))
             await self._forward(scope, ticket, receive, send)
@@ -126,18 +131,18 @@ class ProxyApp:
         balancer = self.pools[ticket.pool]
         outgoing = Outgoing(scope, ticket.body, ticket.request_id)
         if outgoing.packed:
-            ticket.failed(_PACKED)
+            ticket.why = _PACKED
             text = "The only transfer coding served is chunked"
-            await _send_reply(_fault(scope, _NOT_IMPLEMENTED, _PACKED, text), send)
+            await send_reply(send, _fault(scope, _NOT_IMPLEMENTED, _PACKED, text))
             return
         with Passage(balancer.setup.timeouts, receive, send, self._clock) as passage:
             try:
                 reply = await self._through(balancer, passage, ticket, outgoing, scope)
             except ClientLeftError:
-                ticket.failed(CLIENT_LEFT)
+                ticket.why = CLIENT_LEFT
                 return
         if reply is not None:
-            await _send_reply(reply, send, bodiless=outgoing.bodiless)
+            await send_reply(send, reply, bodiless=outgoing.bodiless)
 
     async def _through(
         self,
@@ -154,7 +159,7 @@ class ProxyApp:
             replica = balancer.pick(ticket.session, named=ticket.replica, without=tried)
             if replica is None:
                 return _no_answer(scope, ticket, _UNREACHABLE, late=not in_time)
-            ticket.on(replica.name)
+            ticket.replica = replica.name
             with replica:
                 try:
                     head = await passage.ask(self._connections, replica, outgoing)
@@ -210,7 +215,7 @@ def _unready(edge: Edge) -> list[str]:
     for name, pool in edge.pools.items():
         if pool.draining:
             reasons.append(f"{name}: draining")
-        rounds = getattr(pool.seen, "rounds", None)
+        rounds = pool.seen.rounds
         if rounds is not None:  # else a host hands readings in
             blind = _looks(pool) and not pool.seen.pool.raw
             if blind or not rounds:
@@ -237,7 +242,7 @@ def _unserved(scope: Scope) -> Reply | None:
 
 
 def _no_answer(scope: Scope, ticket: Ticket, why: str, *, late: bool) -> Reply:
-    ticket.failed(why)
+    ticket.why = why
     status = _GATEWAY_TIMEOUT if late else _BAD_GATEWAY
     dialect = dialect_of(scope["path"])
     made = ticket.request_id
@@ -248,17 +253,6 @@ def _no_answer(scope: Scope, ticket: Ticket, why: str, *, late: bool) -> Reply:
 def _fault(scope: Scope, status: int, code: str, text: str) -> Reply:
     dialect = dialect_of(scope["path"])
     return fault(status, code, text, dialect, request_id=_request_id(scope))
-
-
-async def _send_reply(reply: Reply, send: Send, *, bodiless: bool = False) -> None:
-    start = {
-        "type": "http.response.start",
-        "status": reply.status,
-        "headers": reply.headers,
-    }
-    await send(start)
-    body = b"" if bodiless else reply.body
-    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 def _request_id(scope: Scope) -> str:
@@ -273,11 +267,3 @@ def _request_id(scope: Scope) -> str:
 def _has_body(scope: Scope) -> bool:
     headers = scope["headers"]
     return has(headers, b"content-length") or has(headers, b"transfer-encoding")
-
-
-def _length(scope: Scope) -> int | None:
-    """Announced bytes of the body; None = not announced."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit():
-            return int(value)
-    return None

@@ -2,8 +2,8 @@
 
 A server hears of an end once it has read all that comes before it. Bytes behind a
 request (a line break, the next request) are not read before that one is answered, so
-they hide that their sender left. The system knows, and says so of one connection in 6
-microseconds, however many there are (Linux, NETLINK_SOCK_DIAG; measured among 10,000).
+they hide that their sender left. The system knows, and says so of one connection
+without going through all there are (Linux, NETLINK_SOCK_DIAG).
 An end behind more bytes than the system takes in does not reach it, and elsewhere than
 on Linux nobody is asked: such a caller counts as there until a timeout.
 """
@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from admitperf.gateway.intake import Message, Receive
 
 LOOKED_EACH_S = 1.0
-"""Time between two looks at one caller. Plain choice: a thousand open requests cost a
-hundredth of a core (12 microseconds of CPU a look, measured)."""
+"""Time between two looks at one caller. Plain choice: the time in which an engine is to
+be told that its caller left."""
 
 _SOCK_DIAG = 4
 _BY_FAMILY = 20

@@ -1,8 +1,7 @@
 """Connections to replicas: aiohttp's connector, its pool and its parser.
 
 aiohttp's `ClientSession` is left out: cookies, redirects, traces and a task for each
-body cost twice what all the rest does (60 and 25 microseconds of CPU a request, both
-measured on the same machine), and a proxy needs none of them.
+body cost more than all the rest does, and a proxy needs none of them.
 """
 
 import asyncio
