@@ -40,6 +40,8 @@ class Decision:
         should_retry: whether trying again can succeed.
         blind: why the policy could not see, or None.
         said: what a refusing policy said, before waits were computed.
+        rank: its place among held requests of one priority: lower ones first.
+        limit, used: of a caller's own bound, in its unit; None = not said.
         open: a refusal that `Policy.ask` returned and that is nobody's answer yet:
             ask again, or make it the answer with `Policy.answer`.
         asked: what is needed to record an open refusal; None = recorded.
@@ -60,6 +62,9 @@ class Decision:
     fault: str | None = None
     said: tuple[Verdict, str | None, float | None, float | None] | None = None
     gates: tuple[Gate, ...] = ()
+    rank = 0.0
+    limit: float | None = None
+    used: float | None = None
     open = False
     asked: "Asked | None" = None
     extra = ""
@@ -114,6 +119,8 @@ class Decision:
         }
         if self.retry_after_ms is not None:
             error["retry_after_ms"] = math.ceil(self.retry_after_ms)
+        if self.limit is not None:
+            error |= {"limit": self.limit, "used": self.used}
         if self.estimate_ms is not None:
             error["estimate_ms"] = math.ceil(self.estimate_ms)
             error["capped"] = self.capped
@@ -121,7 +128,8 @@ class Decision:
 
     def _message(self) -> str:
         words = _WORDS.get(self.fault or "", "The request was refused")
-        text = f"{words} ({self.reason})."
+        bound = "" if self.limit is None else f": limit {self.limit:g}, used {self.used:g}"
+        text = f"{words} ({self.reason}{bound})."
         if not self.should_retry:
             return text + " Trying again will not help."
         if self.retry_after_ms is None:

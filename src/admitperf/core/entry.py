@@ -4,12 +4,20 @@ from admitperf.core.request import Request
 
 
 class Entry:
-    """One open request."""
+    """One open request.
+
+    Attributes:
+        cost: its work, in tokens.
+        prefill: prompt tokens that it waits for, until its first token.
+        charge: what its policy took for it.
+    """
 
     first_ns: int | None = None
     ended = False
     replica: str | None = None
     cost = 0.0
+    prefill = 0.0
+    charge: object = None
 
     def __init__(
         self,

@@ -7,11 +7,15 @@ lease.
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Hashable
 from itertools import islice, takewhile
 from typing import TypeVar
 
+from admitperf.core.busy import Busy
+from admitperf.core.charge import charges
 from admitperf.core.drain import Drain
 from admitperf.core.entry import Entry
+from admitperf.core.lengths import Lengths
 from admitperf.core.request import Request
 
 LEASE_S = 900.0
@@ -50,6 +54,9 @@ class Ledger:
         live: whether its numbers mean anything.
         opened: requests in flight, by id.
         completions: how fast requests end.
+        prefill: prompt tokens of open requests without a first token, and how fast
+            they are worked off.
+        lengths: how long answers are.
         next_expiry_ns: when to call `expire` next.
         expired_total: leases that ended without an end: they ran out, or were the
             oldest of too many.
@@ -74,7 +81,10 @@ class Ledger:
         self._started = 0
         self._ended_without_first = 0
         self._service_s: float | None = None
+        self._accounts: dict[Hashable, list[float]] = {}
         self.completions = Drain()
+        self.prefill = Busy()
+        self.lengths = Lengths()
 
     def open(self, entry: Entry) -> None:
         """Takes a request that was started."""
@@ -123,6 +133,8 @@ class Ledger:
             entry.first_ns = now_ns
             self._first_tokens += 1
             self._started += 1
+            self.prefill.less(entry.prefill, now_ns, done=True)
+            entry.prefill = 0.0
         if not self.live:
             self._judge()
 
@@ -133,7 +145,7 @@ class Ledger:
         """
         entry = self.opened.get(request_id)
         if entry is not None:
-            self._release(entry)
+            self._release(entry, now_ns)
         else:
             entry = self._expired.pop(request_id, None) or self._refused.pop(
                 request_id, None
@@ -169,7 +181,7 @@ class Ledger:
 
     def _set_aside(self, entry: Entry) -> None:
         self.expired_total += 1
-        self._release(entry)
+        self._release(entry, 0)  # nobody knows when it ended
         self._expired[entry.request_id] = entry
 
     def _judge(self) -> None:
@@ -199,10 +211,10 @@ class Ledger:
     def tenant_share(self, tenant: str, request: Request) -> float:
         """The share of open work a tenant would hold with this request, from 0 to 1.
 
-        Work is input + output tokens; a request whose tokens are not known counts as
+        Work is tokens of prompts and of the answers they middlingly have; a request whose tokens are not known counts as
         the mean of those that are, so with none known the share is one of requests.
         """
-        own = self._cost_of(request)
+        own = self.cost_of(request)
         held = self._tenants.get(tenant, (0, 0.0))[1]
         return min(1.0, max(0.0, (held + own) / (self._cost + own)))
 
@@ -236,26 +248,35 @@ class Ledger:
 
     def _count(self, entry: Entry) -> None:
         request = entry.request
+        if entry.charge is not None:
+            self._take(entry)
         if not request.given:
             entry.cost = cost = self._mean_cost or 1.0
             self._cost += cost
             return
-        entry.cost = self._cost_of(request)
+        entry.cost = self.cost_of(request)
         self._cost += entry.cost
+        if entry.first_ns is None and request.stream is not False:
+            entry.prefill = prefill_tokens(request)
+            self.prefill.more(entry.prefill, entry.opened_ns)
         if request.tenant is not None:
             held = self._tenants.setdefault(request.tenant, [0, 0.0])
             held[0] += 1
             held[1] += entry.cost
         if request.session is not None:
             self._sessions.setdefault(request.session, {})[entry.seq] = entry
-        known = _tokens(request)
+        known = self._tokens(request)
         if known is not None:
             step = _COST_SMOOTHING if self._mean_cost else 1.0
             self._mean_cost += (known - self._mean_cost) * step
 
-    def _release(self, entry: Entry) -> None:
+    def _release(self, entry: Entry, now_ns: int) -> None:
         request = entry.request
         entry.ended = True
+        if entry.prefill:
+            self.prefill.less(entry.prefill, now_ns, done=False)
+        if entry.charge is not None:
+            self._give_back(entry)
         self.opened.pop(entry.request_id, None)
         self._cost = max(0.0, self._cost - entry.cost) if self.opened else 0.0
         self._started -= entry.first_ns is not None
@@ -281,9 +302,46 @@ class Ledger:
         known = self._service_s
         self._service_s = took_s if known is None else known + 0.2 * (took_s - known)
 
-    def _cost_of(self, request: Request) -> float:
-        known = None if request.input_tokens is None else _tokens(request)
-        return known or self._mean_cost or 1.0
+    def cost_of(self, request: Request) -> float:
+        """Its work in tokens: its prompt and the answer it will middlingly have.
+
+        The mean of those that are known when its prompt is not.
+        """
+        return self._tokens(request) or self._mean_cost or 1.0
+
+    def _tokens(self, request: Request) -> float | None:
+        if request.input_tokens is None:
+            return None
+        return request.input_tokens + (self.lengths.quantile(request, 0.5) or 0.0)
+
+    def charge(self, entry: Entry, charge: object) -> None:
+        """Notes what a policy took for an open request, until its end."""
+        if charge is not None:
+            entry.charge = charge
+            if not entry.ended:
+                self._take(entry)
+
+    def charged(self, account: Hashable) -> float:
+        """What open requests took from an account, all together."""
+        return self._accounts.get(account, (0, 0.0))[1]
+
+    def charges(self, account: Hashable) -> int:
+        """How many charges open requests have on an account."""
+        return int(self._accounts.get(account, (0, 0.0))[0])
+
+    def _take(self, entry: Entry) -> None:
+        for one in charges(entry.charge):
+            held = self._accounts.setdefault(one.account, [0, 0.0])
+            held[0] += 1
+            held[1] += one.amount
+
+    def _give_back(self, entry: Entry) -> None:
+        for one in charges(entry.charge):
+            held = self._accounts[one.account]
+            held[0] -= 1
+            held[1] -= one.amount
+            if held[0] <= 0:
+                del self._accounts[one.account]
 
 
 _V = TypeVar("_V")
@@ -300,7 +358,10 @@ def _remember(table: OrderedDict[str, _V], key: str, value: _V) -> None:
         table.popitem(last=False)
 
 
-def _tokens(request: Request) -> float | None:
-    if request.input_tokens is None:
-        return None
-    return float(request.input_tokens + (request.max_output_tokens or 0))
+def prefill_tokens(request: Request) -> float:
+    """Prompt tokens an engine has to compute; all of them unless some are known cached.
+
+    0 when the prompt's length is not known.
+    """
+    known = request.uncached_tokens
+    return float(request.input_tokens or 0 if known is None else known)

@@ -29,6 +29,7 @@ class Outcome:
         request: the facts it was decided on.
         admitted: False when the host served it although it was refused.
         seq: number of the decision it belongs to.
+        charge: what its policy's `decided` returned for it.
     """
 
     request_id: str
@@ -45,6 +46,7 @@ class Outcome:
     request: Request | None = None
     admitted: bool = True
     seq: int = -1
+    charge: object = None
 
     @classmethod
     def told(
@@ -69,6 +71,7 @@ class Outcome:
             request=entry.request,
             admitted=entry.admitted,
             seq=entry.seq,
+            charge=entry.charge,
         )
 
 

@@ -124,6 +124,7 @@ class Policy:
         self._said: set[str] = set()
         self._monotonic_ns = settings.clock.monotonic_ns
         self._observes = type(self).observe is not Policy.observe
+        self._takes = type(self).decided is not Policy.decided
         self._sources = settings.source_table()
         self._journal = Journal(self.name, settings, lambda *at: run_line(self, *at))
         self._begin()
@@ -187,7 +188,7 @@ class Policy:
             self._number, self._gates, self._sources, settings.max_age_s, self._event
         )
         self._own = Own(self._gates)
-        self._required = tuple(r for r in self.requires if isinstance(r, Signal))
+        self.require(*self.requires)
         self._plain: Mapping[str, object] | None = None
         self._plain_view: View | None = None
         self._latest: View | None = None
@@ -205,6 +206,32 @@ class Policy:
         written down once.
         """
 
+    def decided(self, metrics: Snapshot, d: Decision) -> object:
+        """Called once for each request, when its answer is final.
+
+        `decide` may be asked many times for one request and must not count anything;
+        this is where what was admitted is charged, and what was refused noted. Under
+        the policy's lock; what it raises is caught and written down once.
+
+        Args:
+            metrics: what the decision was made on.
+            d: the answer. `d.verdict` is the policy's or its posture's, or a host's own
+                refusal; `d.admitted` says whether the request was started, which
+                outside the governed share it was whatever the verdict.
+
+        Returns:
+            What a request that was started holds until it ends: a `Charge`, several,
+            or None. The outcome carries it back (`Outcome.charge`).
+        """
+
+    def require(self, *things: Signal | str) -> None:
+        """Says in `__init__`, after `super().__init__`, what this one requires.
+
+        For policies whose parameters decide it; replaces the class's `requires`.
+        """
+        self.requires = things
+        self._required = tuple(r for r in things if isinstance(r, Signal))
+
     def admit(self) -> Decision:
         """Start it now."""
         return Decision(Verdict.ADMIT)
@@ -214,6 +241,8 @@ class Policy:
         reason: str,
         retry_after_ms: float | None = None,
         estimate_ms: float | None = None,
+        *,
+        rank: float = 0.0,
     ) -> Decision:
         """Make it wait: capacity is coming back.
 
@@ -221,17 +250,33 @@ class Policy:
             reason: a row of the table, or one of `reasons`.
             retry_after_ms: sent as given; None = computed.
             estimate_ms: the policy's own estimate, then spread and capped like ours.
+            rank: its place where a host holds requests: among those of one priority
+                lower ranks go first.
         """
-        return Decision(Verdict.DEFER, reason, retry_after_ms, estimate_ms)
+        d = Decision(Verdict.DEFER, reason, retry_after_ms, estimate_ms)
+        if rank:
+            d.rank = rank
+        return d
 
     def reject(
         self,
         reason: str,
         retry_after_ms: float | None = None,
         estimate_ms: float | None = None,
+        *,
+        limit: float | None = None,
+        used: float | None = None,
     ) -> Decision:
-        """Refuse it; arguments as for `defer`."""
-        return Decision(Verdict.REJECT, reason, retry_after_ms, estimate_ms)
+        """Refuse it; arguments as for `defer`.
+
+        Args:
+            limit, used: a caller's own bound and what it used of it, for the answer's
+                body, in the bound's unit.
+        """
+        d = Decision(Verdict.REJECT, reason, retry_after_ms, estimate_ms)
+        if limit is not None:
+            d.limit, d.used = limit, used or 0.0
+        return d
 
     # What a host calls.
 
@@ -314,6 +359,8 @@ class Policy:
         verdict: str = "reject",
         retry_after_ms: float | None = None,
         estimate_ms: float | None = None,
+        limit: float | None = None,
+        used: float | None = None,
         held_ms: float | None = None,
         request_id: str | None = None,
         **facts: Unpack[Facts],
@@ -328,12 +375,13 @@ class Policy:
             reason: a row of the policy's table.
             why: the host's own word for it, as `early` or `quota`.
             verdict: reject or defer.
-            retry_after_ms, estimate_ms: as for `reject`.
+            retry_after_ms, estimate_ms, limit, used: as for `reject`.
             held_ms: how long the request was held, for its line.
         """
         with self._lock:
             try:
                 d = Decision(Verdict(verdict), reason, retry_after_ms, estimate_ms)
+                d.limit, d.used = limit, used
                 d.extra = f'"by":"host","why":{dumps(why)},{_held(held_ms)}'
                 return self._refuse(raw_metrics, d, request_id, facts)
             except Exception as error:  # noqa: BLE001  nothing in the request path raises
@@ -550,6 +598,8 @@ class Policy:
             if self._own.live:
                 entry.replica = snapshot.replica
                 self._own.opened(entry)
+        if self._takes:
+            self._take(d, entry, snapshot)
         if recorded:
             took_ns = self._monotonic_ns() - now_ns
             if asked is not None:
@@ -557,6 +607,14 @@ class Policy:
             self._journal.decision(d, key, snapshot, derived, now_ns, took_ns)
         if request.faults:
             self._event("bad_fact", {"facts": request.faults[:8]})
+
+    def _take(self, d: Decision, entry: Entry, snapshot: Snapshot) -> None:
+        try:
+            charge = self.decided(snapshot, d)
+            if d.admitted:
+                self.ledger.charge(entry, charge)
+        except Exception as error:  # noqa: BLE001  a hook must not cost a request
+            self._hook_failed("decided", error)
 
     def _rule(self, snapshot: Snapshot) -> Decision:
         """What the policy says, or its posture; with the gates that led there."""
@@ -581,7 +639,7 @@ class Policy:
         if why is not None:
             d = self._blind_answer(why, snapshot)
         if d.request_id:  # used twice: what it told before must stand
-            d = Decision(*d.said) if d.said else Decision(d.verdict, d.reason)
+            d = _anew(d)
         d.gates = tuple(self._gates)
         return d
 
@@ -691,6 +749,8 @@ class Policy:
             self._own.closed(entry, now_ns)
         self._seq += 1
         whole = Outcome.told(request_id, ok, told, entry)
+        if whole.ok and whole.output_tokens is not None:
+            self.ledger.lengths.learn(entry.request, whole.output_tokens)
         open_ms = (now_ns - entry.opened_ns) // 1_000_000
         self._journal.outcome(whole, self._seq, now_ns, open_ms)
         view = self._latest
@@ -705,10 +765,13 @@ class Policy:
                 Snapshot(view, request, self.ledger, now_ns, self._gates), outcome
             )
         except Exception as error:  # noqa: BLE001  a hook must not cost a request
-            if "observe_failed" not in self._said:
-                text = in_words(error)
-                told = f"{self.name}.observe failed: {text}"
-                self._once("observe_failed", {"error": text}, told)
+            self._hook_failed("observe", error)
+
+    def _hook_failed(self, hook: str, error: Exception) -> None:
+        if f"{hook}_failed" not in self._said:
+            text = in_words(error)
+            told = f"{self.name}.{hook} failed: {text}"
+            self._once(f"{hook}_failed", {"error": text}, told)
 
     def _event(self, event: str, details: Mapping[str, object]) -> None:
         self._seq += 1
@@ -758,6 +821,13 @@ class Policy:
         self._said.clear()
         self._begin()
         self._journal.after_fork()
+
+
+def _anew(d: Decision) -> Decision:
+    """What a decision said before it was used for another request."""
+    made = Decision(*d.said) if d.said else Decision(d.verdict, d.reason)
+    made.rank, made.limit, made.used = d.rank, d.limit, d.used
+    return made
 
 
 def _held(held_ms: float | None) -> str:

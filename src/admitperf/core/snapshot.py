@@ -1,6 +1,6 @@
 """Everything known at one instant, as `decide` sees it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from admitperf.core.errors import AbsentSignal
 from admitperf.core.gate import Gate, number
@@ -64,6 +64,42 @@ class Snapshot:
     def replica(self) -> str | None:
         """The replica the reading describes; None = not known or the only one."""
         return self.view.reading.replica
+
+    def output_tokens(self, q: float = 0.5) -> float | None:
+        """Tokens that a share `q` of answers like this one's stays within.
+
+        Learnt from outcomes (`core.lengths`), at most what the request allows; None
+        when nothing was learnt and the request allows anything.
+        """
+        return self._ledger.lengths.quantile(self.request, q)
+
+    @property
+    def prefill_tokens(self) -> float | None:
+        """Prompt tokens of this host's streamed requests without a first token.
+
+        None while outcomes are not reported.
+        """
+        return self._ledger.prefill.left if self._ledger.live else None
+
+    @property
+    def prefill_rate(self) -> float | None:
+        """Prompt tokens a second that first tokens came for, while any was awaited.
+
+        None until that is measured, or while outcomes are not reported.
+        """
+        ledger = self._ledger
+        return ledger.prefill.rate_per_s(self.now_ns) if ledger.live else None
+
+    def charged(self, account: Hashable) -> float:
+        """What open requests hold of an account (`Policy.decided`), in its unit.
+
+        0.0 without outcomes too: a policy that rests on it requires `IN_FLIGHT`.
+        """
+        return self._ledger.charged(account)
+
+    def charges(self, account: Hashable) -> int:
+        """How many charges open requests have on an account; as `charged`."""
+        return self._ledger.charges(account)
 
     def read(self, signal: Signal) -> float | None:
         """The value of a signal in its unit; None when it is not known."""

@@ -1,7 +1,8 @@
 """Deferred requests that wait here instead of at the caller's.
 
-The order: higher priority first; within one priority the tenant that has had the least
-work for its weight; within a tenant the nearest deadline. Nobody waits past a deadline,
+The order: higher priority first; within one priority the rank that the policy gave, as
+a rule none; within one rank the tenant that has had the least work for its weight;
+within a tenant the nearest deadline. Nobody waits past a deadline,
 and whoever can no longer make it is let go at once.
 """
 
@@ -170,8 +171,9 @@ class HoldQueue:
         )
         return min(left, key=self._place, default=None)
 
-    def _place(self, waiter: Waiter) -> tuple[float, float, int]:
-        return -waiter.priority, self._had[waiter.tenant], waiter.until_ns
+    def _place(self, waiter: Waiter) -> tuple[float, float, float, int]:
+        had = self._had[waiter.tenant]
+        return -waiter.priority, waiter.decision.rank, had, waiter.until_ns
 
     def _enter(self, waiter: Waiter) -> None:
         """Takes it in. A tenant that was away has no claim from that time."""

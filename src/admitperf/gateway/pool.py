@@ -16,6 +16,7 @@ from admitperf.core.errors import MissingSignal
 from admitperf.core.notice import say
 from admitperf.core.policy import Policy
 from admitperf.core.reading import Reading
+from admitperf.core.request import Request
 from admitperf.core.signals import KV_PRESSURE, QUEUE_DEPTH, RUNNING
 from admitperf.core.verdict import Verdict
 from admitperf.gateway.attempts import Attempts, Call
@@ -231,15 +232,12 @@ class Pool:
             return None
         tenant = asked.known.identity.setup
         facts = asked.facts
-        tokens = (facts.get("input_tokens") or 1) + (
-            facts.get("max_output_tokens") or 0
-        )
         waiter = Waiter(
             lambda held_ms: self._held(asked, held_ms, waiter.decision),
             d,
             tenant=asked.known.identity.tenant,
             weight=tenant.weight if tenant else 1.0,
-            tokens=tokens,
+            tokens=self.policy.ledger.cost_of(Request(facts)),
             priority=facts.get("priority") or 0,
             wait_s=patience_s,
         )

@@ -1,0 +1,129 @@
+"""How long answers will be: quantiles by class, learnt from outcomes.
+
+No ingress knows the length of an answer; who needs a size asks here, so that there is
+one guess and not one in each rule. Classes are nested: everything; model and SLO class;
+with the tenant; with the size of the prompt; the session. A class that has seen little
+leans on the one around it.
+"""
+
+import math
+from bisect import bisect_left, insort
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterator
+
+from admitperf.core.request import Request
+
+SHRINK = 30
+"""Answers of its own at which a class counts as much as the class around it. Origin:
+research notes, 7.1: fewer than 30 samples are shrunk to the mean of the class."""
+
+KEPT = 256
+"""Answers remembered for a class. Plain choice: a quantile of 0.95 rests on 13."""
+
+RECENT = 16
+DRIFTED = 15
+"""When so many of the most recent answers lie on one side of what the class held before
+them, it has changed and its past is dropped. By chance that is 1 in 1900, looked at
+once in `RECENT` answers."""
+
+CLASSES_MOST = 1000
+"""Classes remembered, the ones used last. Plain choice: about 4 MB at most."""
+
+
+class _Class:
+    """The last answers of one class, in order of time and of length."""
+
+    __slots__ = ("_known", "_latest", "_ordered", "_since")
+
+    def __init__(self) -> None:
+        self._latest: deque[int] = deque()
+        self._ordered: list[int] = []
+        self._known: dict[float, int] = {}
+        self._since = 0
+
+    def __len__(self) -> int:
+        return len(self._ordered)
+
+    def learn(self, tokens: int) -> None:
+        self._latest.append(tokens)
+        insort(self._ordered, tokens)
+        self._since += 1
+        if self._since >= RECENT and len(self) >= 2 * RECENT:
+            self._since = 0
+            self._forget_past_if_drifted()
+        if len(self) > KEPT:
+            del self._ordered[bisect_left(self._ordered, self._latest.popleft())]
+        self._known.clear()
+
+    def quantile(self, q: float) -> int:
+        """Nearest rank."""
+        known = self._known.get(q)
+        if known is None:
+            rank = max(1, math.ceil(q * len(self._ordered)))
+            known = self._known[q] = self._ordered[rank - 1]
+        return known
+
+    def _forget_past_if_drifted(self) -> None:
+        latest = list(self._latest)
+        before, recent = sorted(latest[:-RECENT]), latest[-RECENT:]
+        middle = before[(len(before) - 1) // 2]
+        above = sum(tokens > middle for tokens in recent)
+        below = sum(tokens < middle for tokens in recent)
+        if max(above, below) >= DRIFTED:
+            self._latest = deque(recent)
+            self._ordered = sorted(recent)
+
+
+class Lengths:
+    """What answers took, by class. Not thread-safe by itself: the ledger's lock is."""
+
+    def __init__(self) -> None:
+        self._classes: OrderedDict[Hashable, _Class] = OrderedDict()
+
+    def learn(self, request: Request, output_tokens: int) -> None:
+        """Takes an answer that ended properly, all its `n` parts together."""
+        each = max(0, output_tokens // request.n)
+        for key in _keys(request):
+            known = self._classes.get(key)
+            if known is None:
+                known = self._classes[key] = _Class()
+                if len(self._classes) > CLASSES_MOST:
+                    self._classes.popitem(last=False)
+            else:
+                self._classes.move_to_end(key)
+            known.learn(each)
+
+    def quantile(self, request: Request, q: float) -> float | None:
+        """Output tokens that a share `q` of such answers stays within.
+
+        All `n` answers together, and never more than the request allows. Before
+        anything was learnt it is what the request allows; None when it says nothing.
+
+        Args:
+            q: from 0 to 1: 0.5 the middle one, 0.8 or more for what must hold.
+        """
+        most = request.max_output_tokens
+        guess: float | None = None
+        for key in _keys(request):
+            known = self._classes.get(key)
+            if known is None:
+                continue
+            own, n = known.quantile(q), len(known)
+            guess = own if guess is None else (n * own + SHRINK * guess) / (n + SHRINK)
+        if guess is None:
+            return None if most is None else float(most * request.n)
+        return (guess if most is None else min(guess, most)) * request.n
+
+
+def _keys(request: Request) -> Iterator[Hashable]:
+    """Its classes, the widest first."""
+    yield None
+    kind = request.model, request.slo_class
+    yield kind
+    if request.tenant is not None:
+        kind = (*kind, request.tenant)  # type: ignore[assignment]
+        yield kind
+    if request.input_tokens is not None:
+        yield kind, request.input_tokens.bit_length()
+    if request.session is not None:
+        yield "session", request.session
