@@ -5,19 +5,13 @@ import sys
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 import pytest
+from tests.policies.test_pages import ours
 
 from admitperf import BadPlugin, Policy, PolicyNotFound, policies
 from admitperf.core import plugins
 from admitperf.policies import available, load
 
-OURS = [
-    "dual_gate",
-    "in_flight_cap",
-    "kv_threshold",
-    "no_admission",
-    "queue_depth",
-    "rate_limit",
-]
+OURS = sorted(ours())
 
 
 class Distribution:
@@ -52,7 +46,7 @@ class Foreign(Policy):
 
 
 def test_ours_are_there_in_alphabetical_order():
-    """The six baked in are available, each a class that carries its own name."""
+    """Those baked in are available, each a class that carries its own name."""
     found = available()
     ours = [name for name in found if name in OURS]
     assert ours == OURS

@@ -1,26 +1,28 @@
 """The reference pages say what the classes say."""
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
-from tests.policies.verdicts import TABLE
+from tests.policies.verdicts import all_rows, needed, with_memory
 
 from admitperf.core.declared import REQUIRED
 from admitperf.core.reasons import DEFAULT, PRESETS, table
 from admitperf.core.signal import Signal
 from admitperf.policies import load
 
-OURS = [
-    "no_admission",
-    "kv_threshold",
-    "queue_depth",
-    "dual_gate",
-    "in_flight_cap",
-    "rate_limit",
-]
+ROOT = Path(__file__).parents[2]
+
+
+def ours():
+    """Names of the policies this distribution offers, in the order it lists them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return list(project["project"]["entry-points"]["admitperf.policies"])
+
+
+OURS = ours()
 HEADINGS = ["Rule", "Reads", "Parameters", "Refuses with", "Cannot see", "Source"]
-WITH_MEMORY = {("rate_limit", "rate_limit", "reject")}
-"""What no single snapshot can show: tested with the policy's own calls."""
 
 
 def sections(text):
@@ -79,7 +81,7 @@ def test_the_page_names_what_the_policy_requires(name, page):
     """Each signal and fact that a start-up check would ask for has its row."""
     cls = load(name)
     bounds = {n: 1 for n in cls.declared() if n.startswith("max_per")}
-    required = cls(**bounds).requires
+    required = cls(**needed(name), **bounds).requires
     named = [r.name if isinstance(r, Signal) else r for r in required]
     told = [row[0] for row in rows(sections(page(name))["Reads"])]
     assert len(told) == len(named)
@@ -94,7 +96,8 @@ def test_the_refusals_on_the_page_are_the_ones_that_are_tested(name, page):
         (name, reason.strip("`"), verdict.split(",")[0].split(" ")[0], int(status))
         for reason, verdict, status in rows(sections(page(name))["Refuses with"])
     }
-    seen = {(c.policy, c.reason, c.verdict) for c in TABLE if c.reason} | WITH_MEMORY
+    seen = {(c.policy, c.reason, c.verdict) for c in all_rows() if c.reason}
+    seen |= with_memory()
     usual = {
         (policy, reason, verdict, DEFAULT[reason].status)
         for policy, reason, verdict in seen
