@@ -32,11 +32,11 @@ def wall(**given):
 def rule(decide, **given):
     """A policy around a function of (policy, metrics).
 
-    What belongs on the class (`requires`, `reasons`, `observe`, `name`) is put there,
-    the rest goes to the constructor.
+    What belongs on the class (`requires`, `reasons`, `observe`, `decided`, `name`) is
+    put there, the rest goes to the constructor.
     """
     on_class = {"name": "rule", "decide": decide}
-    for name in ("requires", "reasons", "observe", "name", "baseline"):
+    for name in ("requires", "reasons", "observe", "decided", "name", "baseline"):
         if name in given:
             on_class[name] = given.pop(name)
     return type("Rule", (Policy,), on_class)(**given)
