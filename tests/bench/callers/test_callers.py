@@ -246,6 +246,13 @@ def test_a_class_is_told_and_its_deadline_is_the_one_that_counts():
     assert [one.new_tokens for one in callers.records()] == [100, 0]
 
 
+def test_a_policy_and_an_engine_hear_of_a_priority_in_their_own_way():
+    """What matters more is higher to a policy, and lower to an engine that sorts."""
+    plan = made((0.0, Session("s", (call(),), 50, priority=10)))
+    _, (asked,) = driven(plan, told(yes()))
+    assert (asked.facts()["priority"], asked.priority) == (10, -10)
+
+
 # ------------------------------------------------------------------- sent twice
 
 

@@ -190,6 +190,19 @@ def test_a_given_divisor_stays(made):
     assert fitted.notes()["calls_left_out"] > free.notes()["calls_left_out"]
 
 
+def test_chat_may_say_how_much_it_matters(made):
+    """Each request has one of the priorities, and nothing else of it changes."""
+    plain, ranked = made("chat"), workload("chat", priorities=[0, 10])
+    one, other = (kind.begun(5.0, 60.0, 3) for kind in (plain, ranked))
+    assert {session.priority for _, session in one} == {0}
+    shares = Counter(session.priority for _, session in other)
+    assert set(shares) == {0, 10}
+    assert 0.3 < shares[10] / len(other) < 0.7
+    assert [at_s for at_s, _ in one] == [at_s for at_s, _ in other]
+    assert "priorities [0, 10]" in ranked.words()
+    assert ranked.notes()["priorities"] == "0,10"
+
+
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
@@ -198,6 +211,8 @@ def test_a_given_divisor_stays(made):
         ("chat", {"speed": 2}, "'chat' takes no speed; it takes: input_tokens"),
         ("chat", {"divisor": 2}, "'chat' takes no divisor"),
         ("chat", {"trace": ["x"]}, "'chat' takes no trace"),
+        ("chat", {"priorities": ["high"]}, "['high'] are no whole priorities"),
+        ("chat", {"priorities": [True]}, "[True] are no whole priorities"),
         ("tool-tight", {"divisor": 0}, "divisor = 0 is no whole number of at least 1"),
         ("tool-tight", {"sessions": "many"}, "sessions = 'many' is no number of at"),
         ("tool-tight", {"sessions": [3]}, "sessions = [3] is no number of at least 1"),

@@ -177,6 +177,7 @@ class OpenCall:
             prefix=named(whole.name, call.prefix),
             session=session,
             tenant=whole.tenant,
+            priority=-whole.priority,
             logical_id=record.id,
             attempt=number,
             slo_class=record.slo_class or None,

@@ -6,6 +6,7 @@ from itertools import repeat
 
 from admitperf.bench.workloads.workload import Noun, Workload
 from admitperf.core.notes import Note
+from admitperf.simulator.streams import stream
 from admitperf.simulator.traffic.arrival import Arrival
 from admitperf.simulator.traffic.sessions import Beginning, Call, Session
 from admitperf.simulator.traffic.workload import Kind, Phase, poisson
@@ -38,10 +39,13 @@ class Chat:
     Attributes:
         kind: their sizes.
         scale: what became of them, to fit.
+        priorities: of which each request has one, as often as any other; empty = none
+            says how much it matters.
     """
 
     kind: Kind = KIND
     scale: float = 1.0
+    priorities: tuple[int, ...] = ()
 
     name: str = field(default=NAME, init=False)
     noun: Noun = field(default="request", init=False)
@@ -58,7 +62,8 @@ class Chat:
         """Exactly the rate times the time of them."""
         phases = [Phase(lasts_s=lasts_s, rate_per_s=rate_per_s)]
         made = self._fits().at(poisson(phases, seed, NAME), seed)
-        return [(one.at_s, _session(one)) for one in made]
+        chance, known = stream(seed, f"{NAME}/priority"), self.priorities or (0,)
+        return [(one.at_s, _session(one, chance.choice(known))) for one in made]
 
     def words(self) -> str:
         """Its sizes."""
@@ -66,6 +71,7 @@ class Chat:
         return (
             f"chat: prompts of {_span(kind.input_tokens)} tokens, answers of"
             f" {_span(kind.output_tokens)} (at most {kind.max_output_tokens}), Poisson"
+            + (f", priorities {list(self.priorities)}" if self.priorities else "")
         )
 
     def scaling(self) -> str:
@@ -74,7 +80,10 @@ class Chat:
 
     def notes(self) -> dict[str, Note]:
         """By how much it was shortened."""
-        return {"token_scale": round(self.scale, 4), "synthetic": True}
+        told: dict[str, Note] = {"token_scale": round(self.scale, 4), "synthetic": True}
+        if self.priorities:
+            told["priorities"] = ",".join(map(str, self.priorities))
+        return told
 
     def fitting(self, longest_tokens: int | None) -> Workload:
         """Shorter requests, where one would not fit."""
@@ -92,7 +101,7 @@ class Chat:
         )
 
 
-def _session(one: Arrival) -> Session:
+def _session(one: Arrival, priority: int = 0) -> Session:
     call = Call(
         after=None,
         gap_s=0.0,
@@ -100,7 +109,7 @@ def _session(one: Arrival) -> Session:
         output_tokens=one.output_tokens,
         prefix=one.prefix,
     )
-    return Session(one.id, (call,), one.max_output_tokens)
+    return Session(one.id, (call,), one.max_output_tokens, priority=priority)
 
 
 def _scaled(span: tuple[int, int], scale: float) -> tuple[int, int]:

@@ -190,6 +190,7 @@ def chat(
     input_tokens: Sequence[int] = TOKENS[0],
     output_tokens: Sequence[int] = TOKENS[1],
     max_output_tokens: int | None = None,
+    priorities: Sequence[int] = (),
 ) -> Workload:
     """Requests of plain sizes at Poisson times.
 
@@ -198,6 +199,8 @@ def chat(
         output_tokens: answer, from and to.
         max_output_tokens: the bound callers set; None = no more than is needed, or the
             plain one with plain answers.
+        priorities: of which each request has one by chance, such as `[0, 10]`; none =
+            requests say nothing of how much they matter.
 
     Raises:
         WorkloadError: these are no sizes.
@@ -208,7 +211,21 @@ def chat(
         said = f"max_output_tokens {bound} is less than an answer of {answer[1]}"
         raise WorkloadError(f"workload 'chat': {said}")
     kind = replace(KIND, input_tokens=prompt, output_tokens=answer)
-    return Chat(kind=replace(kind, max_output_tokens=bound))
+    return Chat(
+        kind=replace(kind, max_output_tokens=bound), priorities=_whole(priorities)
+    )
+
+
+def _whole(told: object) -> tuple[int, ...]:
+    """Whole numbers.
+
+    Raises:
+        WorkloadError: they are none.
+    """
+    found = tuple(told) if isinstance(told, (list, tuple)) else (told,)
+    if any(isinstance(one, bool) or not isinstance(one, int) for one in found):
+        raise WorkloadError(f"workload 'chat': {told!r:.40} are no whole priorities")
+    return found
 
 
 def _sizes(told: object) -> tuple[int, int]:

@@ -72,7 +72,7 @@ class Arrival:
         if self.tenant is not None:
             facts["tenant"] = self.tenant
         if self.priority:
-            facts["priority"] = self.priority
+            facts["priority"] = -self.priority  # of a fact the higher matters more
         self._add_call(facts)
         return facts
 

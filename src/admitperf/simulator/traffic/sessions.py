@@ -62,6 +62,7 @@ class Session:
         max_output_tokens: the bound it sets for its answers.
         tenant: who pays; None = nobody is told apart.
         begun_before: it was under way when the run began.
+        priority: of its calls: the higher matters more, as a policy is told it.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Session:
     max_output_tokens: int
     tenant: str | None = None
     begun_before: bool = False
+    priority: int = 0
 
     def bound(self, call: Call) -> int:
         """The bound a call sets for its answer.
@@ -306,6 +308,7 @@ class UnderWay:
             prefix=named(session.name, call.prefix),
             session=session.name,
             tenant=session.tenant,
+            priority=-session.priority,
             hangs_up=call.received_tokens < call.output_tokens,
         )
 
