@@ -5,6 +5,7 @@ whether the rule could have fired.
 """
 
 from admitperf._version import __version__
+from admitperf.core.charge import Charge
 from admitperf.core.decision import Decision
 from admitperf.core.errors import (
     AdmitPerfError,
@@ -28,6 +29,7 @@ from admitperf.engines.catalogue import install as install_engines
 __all__ = [
     "AdmitPerfError",
     "BadPlugin",
+    "Charge",
     "ConfigError",
     "Decision",
     "LogError",
