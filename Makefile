@@ -58,6 +58,8 @@ bench: $(VENV)/.tools ## the speed tables, and the proof of the statistics
 	@$(BIN)/python benchmarks/serve.py
 	@$(BIN)/python benchmarks/reality.py
 	@$(BIN)/python benchmarks/gateway.py
+	@$(BIN)/python benchmarks/policies.py
+	@$(BIN)/python benchmarks/adaptive.py
 
 bench-demo: $(VENV)/.tools ## six policies, five loads, eight blocks: under 3 minutes
 	@$(BIN)/python benchmarks/bench_page.py

@@ -113,6 +113,78 @@ def test_s_qf_02_failed_requests_give_their_slots_back(door, tmp_path):
     assert len(decisions) == len(outcomes) == 53
 
 
+def refused(reply, body):
+    """What an answer says of a limit: reason, limit, used."""
+    assert reply.status == 429, (reply.status, body)
+    error = json.loads(body)["error"]
+    return error["code"], error.get("limit"), error.get("used")
+
+
+def test_s_qf_03_refused_work_uses_nothing(engine, door, tmp_path):
+    """Two a minute, one at once: B, refused for concurrency, costs nothing."""
+    stub = engine(slots=9, tokens=100, itl=0.05, ttft=0.01)
+    tenant = {"name": "acme", "keys": [digest_of(KEY)], "per_minute": 2, "in_flight": 1}
+    words = configured(
+        tmp_path, pools=[pool(stub.url, "no_admission")], tenants=[tenant],
+        secret=SECRET,
+    )  # fmt: skip
+    door = door(*words)
+
+    def ask(name):
+        return post(door.url, CHAT, wish(CHAT, text=name), bearer(KEY))
+
+    with Caller(door.url) as caller:
+        body = wish(CHAT, stream=True, text="A")
+        assert caller.ask(CHAT, body, bearer(KEY)).status == 200
+        assert refused(*ask("B")) == ("caller_in_flight", 1, 1)
+    assert door.empties()
+    assert ask("C")[0].status == 200
+    assert refused(*ask("D")) == ("rate_limit", 2, 2)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        ("no_admission", {}),
+        ("rate_limit", {"rate_per_s": 1 / 30, "burst": 2}),
+        ("first_of", {"policies": [{"rate_limit": {"rate_per_s": 0.03, "burst": 2}}]}),
+    ],
+    ids=["quota", "quota and rate_limit", "quota and composition"],
+)
+def test_s_qf_04_one_limit_on_two_paths_is_charged_once(engine, door, tmp_path, policy):
+    """Two keys of one tenant, a quota and a policy: two of three get in."""
+    stub = engine(slots=9, tokens=1, itl=0, ttft=0)
+    keys = [KEY, f"{KEY}-2"]
+    tenant = {"name": "acme", "keys": [*map(digest_of, keys)], "per_minute": 2}
+    words = configured(
+        tmp_path, pools=[pool(stub.url, *policy)], tenants=[tenant], secret=SECRET
+    )
+    door = door(*words)
+    answers = [
+        post(door.url, CHAT, wish(CHAT, text=f"{n}"), bearer(keys[n % 2]))
+        for n in range(3)
+    ]
+    assert [reply.status for reply, _ in answers] == [200, 200, 429]
+    assert refused(*answers[2]) == ("rate_limit", 2, 2)
+    assert "limit 2, used 2" in json.loads(answers[2][1])["error"]["message"]
+
+
+def test_s_qf_04_a_policys_limit_is_charged_once_whatever_the_quota(
+    engine, door, tmp_path
+):
+    """A wider quota before it: the policy's own two, and it says so."""
+    stub = engine(slots=9, tokens=1, itl=0, ttft=0)
+    tenant = {"name": "acme", "keys": [digest_of(KEY)], "per_minute": 100}
+    limit = pool(stub.url, "rate_limit", {"rate_per_s": 1 / 30, "burst": 2})
+    words = configured(tmp_path, pools=[limit], tenants=[tenant], secret=SECRET)
+    door = door(*words)
+    answers = [
+        post(door.url, CHAT, wish(CHAT, text=f"{n}"), bearer(KEY)) for n in range(3)
+    ]
+    assert [reply.status for reply, _ in answers] == [200, 200, 429]
+    assert refused(*answers[2]) == ("rate_limit", 2, 2)
+
+
 def digest_of(key):
     """The digest of a key, as the command makes it from standard input."""
     done = subprocess.run(

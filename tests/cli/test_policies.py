@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.cli.conftest import is_plain
 
+from admitperf.core.declared import REQUIRED
 from admitperf.policies import available
 
 BROKEN = {
@@ -39,8 +40,8 @@ def install(tmp_path, monkeypatch):
     return _install
 
 
-def test_every_installed_policy_is_listed_with_all_about_it(run):
-    """Package, rule, requirements, and each parameter with range, default, origin."""
+def test_every_installed_policy_is_listed(run):
+    """Package, rule, requirements, and the names of its parameters."""
     shown = run("policies")
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert is_plain(shown.stdout)
@@ -48,10 +49,21 @@ def test_every_installed_policy_is_listed_with_all_about_it(run):
     for name, cls in available().items():
         assert f"{name} admitperf 0.1.0" in flat
         assert f"rule {cls.__doc__.splitlines()[0]}" in flat
-        for parameter in cls.declared().values():
-            assert f"{parameter.name} {parameter.param.doc}" in flat
-            told = f"default {parameter.default}: {parameter.param.origin}"
-            assert f"{parameter.range_text()}; {told}" in flat
+        assert f"parameters {', '.join(cls.declared()) or 'none'}" in flat
+
+
+@pytest.mark.parametrize("name", sorted(available()))
+def test_a_policy_that_is_named_says_all_about_itself(run, name):
+    """Each parameter with range, default, origin and whether processes share it."""
+    flat = " ".join(run("policies", name).stdout.split())
+    for parameter in available()[name].declared().values():
+        assert f"{parameter.name} {parameter.param.doc}" in flat
+        told = f"default {parameter.default}: {parameter.param.origin}"
+        if parameter.default is REQUIRED:
+            told = "required"
+        shared = " divided among the processes of one host"
+        told += shared if parameter.param.per_process else ""
+        assert f"{parameter.range_text()}; {told}" in flat
 
 
 def test_the_list_is_what_it_was(run, golden):

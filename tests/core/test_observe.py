@@ -44,6 +44,17 @@ def test_a_plain_mapping_that_did_not_change_is_no_new_reading(clock):
     assert [value for value, _ in seen] == [0.2, 0.4, None]
 
 
+def test_numbers_that_do_not_change_are_observed_again_after_a_while(clock):
+    """An idle engine's numbers stand still, and time passes all the same."""
+    seen = []
+    policy = observing(seen, clock=clock)
+    for _ in range(5):
+        policy(QUIET)
+        policy(QUIET)
+        clock.advance(0.5)
+    assert len(seen) == 3
+
+
 def test_an_outcome_is_observed_with_what_was_known_of_its_request(clock):
     """The hook sees the end, the facts it was decided on, and the newest reading."""
     seen = []

@@ -28,7 +28,8 @@ def test_the_wait_is_when_the_next_one_has_room():
     """Six seconds after ten at once."""
     quotas, tenant = Quotas(), Tenant(name="acme", per_minute=10)
     admitted(quotas, tenant, 100, 10)
-    assert quotas.over(tenant, 0, 100 * SECOND_NS) == ("rate_limit", 6000.0)
+    assert quotas.over(tenant, 0, 100 * SECOND_NS) == ("rate_limit", 10, 10, 6000.0)
+    assert quotas.over(tenant, 0, 103 * SECOND_NS) == ("rate_limit", 10, 10, 3000.0)
 
 
 def test_less_than_one_a_minute_still_lets_one_in():
@@ -42,5 +43,5 @@ def test_less_than_one_a_minute_still_lets_one_in():
 def test_open_requests_are_bounded_first():
     """A tenant with two of two open is told so."""
     tenant = Tenant(name="acme", in_flight=2, per_minute=100)
-    assert Quotas().over(tenant, 2, 0) == ("caller_in_flight", None)
+    assert Quotas().over(tenant, 2, 0) == ("caller_in_flight", 2, 2, None)
     assert Quotas().over(tenant, 1, 0) is None

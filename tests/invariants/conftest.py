@@ -3,14 +3,14 @@
 import logging
 
 import pytest
-
-from admitperf.policies import available
+from tests.policies.verdicts import installed
 
 
 def pytest_generate_tests(metafunc):
     """Give a test that asks for `policy_class` each installed policy."""
     if "policy_class" in metafunc.fixturenames:
-        metafunc.parametrize("policy_class", available().values(), ids=available())
+        found = installed()
+        metafunc.parametrize("policy_class", found.values(), ids=found)
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,9 @@ RAW = st.fixed_dictionaries(
         "vllm:kv_cache_usage_perc": st.sampled_from([0.0, 0.5, 0.95, 1.0, 1.7]),
         "vllm:num_requests_waiting": st.sampled_from([0, 3, 200, -1]),
         "vllm:num_requests_running": st.integers(0, 64),
+        "kv_capacity_tokens": st.sampled_from([2_000, 1_000_000]),
+        "prefix_hit_rate": st.sampled_from([0.0, 0.1, 0.9]),
+        "pool_load": st.sampled_from([0.5, 1.5]),
     },
 )
 WHICH = st.integers(0, 30)

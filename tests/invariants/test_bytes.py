@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.policies.verdicts import installed
 
 from admitperf import Reading
-from admitperf.policies import available
 from admitperf.testing import FakeClock
 
 SEEDS = ("0", "31337")
@@ -31,7 +31,7 @@ def masked(text):
 def scripted(folder, seed):
     """The log of a scripted while of every installed policy, one after the other."""
     texts = []
-    for name, cls in sorted(available().items()):
+    for name, cls in sorted(installed().items()):
         path = Path(folder) / f"{name}.jsonl"
         clock, chance = FakeClock(wall_s=1.7e9), random.Random(f"{seed}/{name}")
         with cls(clock=clock, log=path, enforce=0.7, reports_outcomes=True) as policy:
@@ -88,7 +88,7 @@ def test_i5_a_scripted_run_leaves_the_same_bytes_in_every_process(root, tmp_path
     """I5: two processes with other hash seeds write the same log, line by line."""
     told = [ran(root, tmp_path / s, s, "script") for s in SEEDS]
     lines = int(told[0][0])
-    assert lines > len(available()) * STEPS
+    assert lines > len(installed()) * STEPS
     assert len({digest for _, digest in told}) == 1
 
 
@@ -101,13 +101,13 @@ def test_i5_another_seed_is_another_log(tmp_path):
     assert scripted(tmp_path / "c", "other") != one
 
 
-@pytest.mark.parametrize("name", sorted(available()))
+@pytest.mark.parametrize("name", sorted(installed()))
 def test_i5_a_run_id_is_the_only_name_that_chance_gives(name, tmp_path):
     """I5: two runs of one policy have two ids, and masked they are one."""
     texts = []
     for n in range(2):
         path = tmp_path / f"{n}.jsonl"
-        with available()[name](clock=FakeClock(), log=path) as policy:
+        with installed()[name](clock=FakeClock(), log=path) as policy:
             policy({"kv_pressure": 0.95, "queue_depth": 99}, request_id="r")
         texts.append(path.read_text("ascii"))
     assert texts[0] != texts[1]

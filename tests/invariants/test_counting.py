@@ -24,7 +24,7 @@ def reported(policy_class, history):
 
 
 @given(history=histories())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=12)
 def test_i1_i2_i3_what_a_report_counts_adds_up(policy_class, history):
     """The three promises, on one report for each history: a report takes a while."""
     played, run = reported(policy_class, history)

@@ -113,7 +113,7 @@ def _can_choose(policy):
 
 def test_the_index_tells_each_policy_as_its_class_does(page):
     """Unit, quantity and structure come from the taxonomy, reasons from the pages."""
-    found = rows(page("index"))
+    found = rows(page("index").split("\n## ")[0])
     assert [row[0] for row in found] == [f"[`{name}`]({name}.md)" for name in OURS]
     for name, row in zip(OURS, found, strict=True):
         cls = load(name)

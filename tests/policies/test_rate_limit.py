@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from admitperf import ConfigError
 from admitperf.core.request import Request
+from admitperf.policies.any_of import AnyOf
 from admitperf.policies.rate_limit import BUCKETS_MOST, RateLimit
 from admitperf.testing import FakeClock, MemoryLog, snapshot
 
@@ -172,7 +173,9 @@ def test_a_hundred_thousand_invented_tenants_cost_little_and_win_nothing():
     metrics, let_in = snapshot(), 0
     for n in range(100_000):
         metrics.request = Request({"tenant": f"tenant-{n}"})
-        let_in += policy.decide(metrics).reason is None
+        d = policy.decide(metrics)
+        policy.decided(metrics, d)
+        let_in += d.reason is None
     assert len(policy._full_at_ns) == BUCKETS_MOST + 1
     assert let_in == BUCKETS_MOST + policy.burst
     known = policy.decide(snapshot(tenant="tenant-0"))
@@ -237,6 +240,198 @@ def test_a_forked_child_goes_on_with_a_copy():
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 3
     assert admitted(policy, 10) == 3
+
+
+def test_asking_is_free_and_the_final_answer_is_charged_once():
+    """A host that holds a request asks about it as often as it likes."""
+    policy, _ = limited(rate_per_s=0.001, burst=2)
+    refused = [policy.ask({}, request_id="x") for _ in range(3)]
+    assert [d.admitted for d in refused] == [True] * 2 + [False]
+    assert policy.ledger.charged(("rate_limit", None)) == 2
+    for _ in range(50):
+        assert not policy.ask({}, request_id=refused[2].request_id).admitted
+    assert policy.answer(refused[2]).reason == "rate_limit"
+    assert policy.ledger.charges(("rate_limit", None)) == 2
+
+
+def test_a_refusal_says_the_limit_and_what_is_used_of_it():
+    """The caller can see its own bound, in the bound's unit."""
+    policy, clock = limited(rate_per_s=2 / 60, burst=2)
+    for _ in range(2):
+        policy({}, tenant="a")
+    clock.advance(0.05)
+    error = policy({}, tenant="a").body()["error"]
+    assert (error["limit"], error["used"]) == (2, 2)
+    assert "limit 2, used 2" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "left"),
+    [
+        ({"ok": False, "error": "upstream_refused"}, 4),
+        ({"ok": False, "error": "timeout_first_token"}, 4),
+        ({"ok": True}, 3),
+        ({"ok": False, "ttft_ms": 80.0, "error": "upstream_ended_early"}, 3),
+        ({"ok": False, "output_tokens": 5}, 3),
+        ({"ok": False, "error": "client_closed"}, 3),
+    ],
+)
+def test_what_the_engine_never_started_is_given_back(ended, left):
+    """A caller pays for what was begun for it, and for what it walked away from."""
+    policy, _ = limited(rate_per_s=0.001, burst=4)
+    d = policy({})
+    policy.outcome(d.request_id, **ended)
+    assert policy.ledger.charged(("rate_limit", None)) == 0
+    assert admitted(policy, 9) == left
+
+
+TOKENS = {"cost": "tokens", "rate_per_s": 100.0, "burst": 10_000}
+BIG = {"input_tokens": 4000, "max_output_tokens": 500}
+
+
+def held(policy, **facts):
+    """Tokens that the bucket has now."""
+    metrics = snapshot(now_s=policy.settings.clock.monotonic_ns() / 1e9, **facts)
+    policy.decide(metrics)
+    return metrics.gates[-1].value
+
+
+def test_a_request_costs_its_prompt_and_twice_its_answer():
+    """The estimate is taken at once: two of three such requests fit."""
+    policy, _ = limited(**TOKENS)
+    first, second, third = (policy({}, **BIG) for _ in range(3))
+    assert (first.admitted, second.admitted, third.admitted) == (True, True, False)
+    assert policy.ledger.charged(("rate_limit", None)) == 10_000
+    assert third.estimate_ms == 50_000
+    assert (third.limit, third.used) == (10_000, 10_000)
+
+
+def test_prompt_tokens_that_are_cached_cost_nothing():
+    """What an engine need not compute is not charged."""
+    policy, _ = limited(**TOKENS)
+    policy({}, input_tokens=9000, cached_tokens=8500, max_output_tokens=0)
+    assert held(policy) == 9500
+
+
+@pytest.mark.parametrize(
+    ("usage", "left"),
+    [
+        ({"output_tokens": 100}, 10_000 - 4200),
+        ({"output_tokens": 500, "cached_tokens": 3000}, 10_000 - 2000),
+        ({"output_tokens": 100, "input_tokens": 5000}, 10_000 - 5200),
+        ({"output_tokens": 2000}, 10_000 - 8000),
+        ({"output_tokens": 9000}, 0),
+        ({}, 5000),
+        ({"ok": False}, 10_000),
+    ],
+)
+def test_the_end_settles_the_account(usage, left):
+    """By what the engine counted: never above full, never below empty."""
+    policy, _ = limited(**TOKENS)
+    d = policy({}, **BIG)
+    assert held(policy) == 5000
+    policy.outcome(d.request_id, **{"ok": True, **usage})
+    assert held(policy) == left
+
+
+def test_what_is_given_back_is_what_was_taken():
+    """Let in over an empty bucket it paid little, and gets no more than that back."""
+    part, clock = limited(**TOKENS)
+    policy = AnyOf(policies=[part, "no_admission"], clock=clock)
+    policy({}, input_tokens=9000)
+    d = policy({}, input_tokens=3000)
+    assert d.admitted
+    assert held(part) == 0
+    policy.outcome(d.request_id, ok=False)
+    assert held(part) == 1000
+
+
+def test_a_probe_is_charged_nothing():
+    """A host that lets one in although the answer was no does so at its own cost."""
+    policy, _ = limited(**TOKENS)
+    policy({}, input_tokens=9000)
+    probe = policy.answer(policy.ask({}, input_tokens=3000), probe=True)
+    assert probe.admitted
+    assert held(policy) == 1000
+
+
+def test_a_prompt_that_no_full_bucket_holds_is_too_large():
+    """Waiting would not help, and the answer says so."""
+    policy, _ = limited(**TOKENS)
+    d = policy({}, input_tokens=10_001)
+    assert (d.reason, d.status, d.should_retry) == ("too_large", 413, False)
+    assert "Retry-After" not in d.headers()
+    assert (d.limit, d.used) == (10_000, 10_001)
+
+
+def test_a_long_answer_that_is_only_feared_waits_for_a_full_bucket():
+    """What a caller allows is no forecast: it is never refused for good by that."""
+    policy, clock = limited(**TOKENS)
+    wish = {"input_tokens": 100, "max_output_tokens": 32_000}
+    d = policy({}, **wish)
+    assert d.admitted
+    assert not policy({}, **wish).admitted
+    policy.outcome(d.request_id, output_tokens=50, input_tokens=100)
+    assert held(policy) == 9800
+    clock.advance(2.0)
+    assert policy({}, **wish).admitted
+
+
+def test_a_request_that_says_nothing_costs_little_until_it_ends():
+    """No fact is needed; what it took is taken when that is known."""
+    policy, _ = limited(**TOKENS)
+    d = policy({})
+    assert held(policy) == 9999
+    policy.outcome(d.request_id, input_tokens=3000, output_tokens=1000)
+    assert held(policy) == 5000
+
+
+def test_tokens_need_numbers_of_their_own():
+    """Ten tokens a second is nobody's wish."""
+    for given_ in ({}, {"rate_per_s": 5.0}, {"burst": 5}):
+        with pytest.raises(ConfigError, match="needs rate_per_s and burst"):
+            RateLimit(cost="tokens", **given_)
+    facts = ("input_tokens", "cached_tokens", "max_output_tokens")
+    assert RateLimit(**TOKENS).requires == ("tenant", *facts)
+    assert RateLimit(**TOKENS, per="pool").requires == facts
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["ask", "call", "end", "fail", "wait"]),
+        st.sampled_from([0, 1, 30, 100, 500]),
+        st.floats(0, 4),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(steps=STEPS, weight=st.sampled_from([0.0, 1.0, 2.0]))
+def test_what_is_taken_less_what_goes_back_stays_within_the_rate(steps, weight):
+    """In any order of asking, admitting and ending: never below 0, never above full."""
+    policy, clock = limited(
+        cost="tokens", rate_per_s=10.0, burst=300, output_weight=weight
+    )
+    begin_ns, still, spent = clock.monotonic_ns(), [], 0.0
+    for what, size, amount in steps:
+        before = held(policy)
+        assert 0 <= before <= 300
+        if what == "wait":
+            clock.advance(amount)
+            continue
+        if what == "ask":
+            d = policy.ask({}, request_id="held", input_tokens=size)
+            assert d.admitted or held(policy) == before
+        elif what == "call":
+            d = policy({}, input_tokens=size, max_output_tokens=size)
+            still += [d.request_id] if d.admitted else []
+        elif still:
+            usage = {"ok": True, "output_tokens": size} if what == "end" else {"ok": 0}
+            policy.outcome(still.pop(0), **usage)
+        spent += before - held(policy)
+        came = 10.0 * (clock.monotonic_ns() - begin_ns) / 1e9
+        assert spent <= 300 + came + 1e-6
 
 
 class Oracle:

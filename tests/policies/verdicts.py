@@ -9,9 +9,12 @@ Each policy has a file `tables/<name>.py` with
 - `NEEDED`: parameters without which it cannot be made.
 """
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
+
+from admitperf.policies import available
 
 
 class Case(NamedTuple):
@@ -69,3 +72,11 @@ def otherwise():
 def needed(name):
     """Parameters without which a policy cannot be made; mostly none."""
     return next((getattr(t, "NEEDED", {}) for n, t in _tables() if n == name), {})
+
+
+def installed():
+    """What makes each installed policy, with what it needs, by name."""
+    return {
+        name: partial(cls, **needed(name)) if needed(name) else cls
+        for name, cls in available().items()
+    }

@@ -4,15 +4,9 @@ import importlib
 import tomllib
 
 import pytest
+from tests.policies.test_pages import ours
 
-BUILT_IN = [
-    "dual_gate",
-    "in_flight_cap",
-    "kv_threshold",
-    "no_admission",
-    "queue_depth",
-    "rate_limit",
-]
+BUILT_IN = sorted(ours())
 HEADINGS = ["Rule", "Reads", "Parameters", "Refuses with", "Cannot see"]
 
 

@@ -9,7 +9,7 @@ import json, sys, threading, warnings
 
 warnings.simplefilter("ignore")
 from admitperf import Policy
-from admitperf.policies import available
+from tests.policies.verdicts import installed
 from admitperf.testing import FakeClock
 
 class Leaky(Policy):
@@ -51,7 +51,7 @@ FACTS = [
 
 policies = [
     cls(clock=FakeClock(), reports_outcomes=True)
-    for cls in [*available().values(), Leaky]
+    for cls in [*installed().values(), Leaky]
 ]
 sys.addaudithook(watch)
 for policy in policies:
@@ -66,10 +66,14 @@ print(json.dumps({"policies": [policy.name for policy in policies], "seen": seen
 """
 
 
-def test_no_installed_policy_touches_the_outside_while_it_decides():
+def test_no_installed_policy_touches_the_outside_while_it_decides(root):
     """No socket, process, thread, import or file between a call and its answer."""
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)

@@ -28,6 +28,10 @@ COMMANDS = {
         "admitperf.cli.report:command",
         "Report on a log: could it have fired, and more.",
     ),
+    "advise": (
+        "admitperf.cli.advise:command",
+        "Say which shape of policy follows from a log.",
+    ),
     "compare": (
         "admitperf.cli.compare:command",
         "Compare policies: checks before numbers.",

@@ -38,8 +38,9 @@ def command(name: str | None, *, as_json: bool) -> None:
     """List the installed policies, or describe one.
 
     Ours and those of other packages are found the same way. For each: the package it
-    comes from, its rule, its parameters with range, default and where that comes from,
-    the signals it requires and the facts it makes use of.
+    comes from, its rule, the signals it requires and the facts it makes use of. Of one
+    policy that is named, and in the JSON of all: its parameters with range, default and
+    where that comes from, and what else it says of itself.
 
     A package that is broken is one line on standard error; the others are listed.
     """
@@ -94,6 +95,7 @@ def _parameter(one: Declared) -> dict[str, Any]:
         "required": required,
         "default": None if required else _plain(one.default),
         "origin": one.param.origin,
+        "per_process": one.param.per_process,
     }
 
 
@@ -120,10 +122,12 @@ def _text(policy: dict[str, Any], *, whole: bool) -> Iterator[str]:
     yield from _row("requires", ", ".join(policy["requires"]) or "nothing")
     if policy["makes_use_of"]:
         yield from _row("makes use of", ", ".join(policy["makes_use_of"]))
-    for parameter in policy["parameters"]:
-        yield from _parameter_text(parameter)
-    if not policy["parameters"]:
-        yield from _row("parameters", "none")
+    if whole:
+        for parameter in policy["parameters"]:
+            yield from _parameter_text(parameter)
+    if not (whole and policy["parameters"]):
+        names = ", ".join(parameter["name"] for parameter in policy["parameters"])
+        yield from _row("parameters", names or "none")
     if whole:
         yield from _more(policy)
 
@@ -154,6 +158,8 @@ def _parameter_text(parameter: dict[str, Any]) -> Iterator[str]:
     legal = f"{parameter['type']}, {parameter['range']}"
     default = f"default {parameter['default']}: {parameter['origin']}"
     yield from _row("", f"{legal}; {'required' if parameter['required'] else default}")
+    if parameter["per_process"]:
+        yield from _row("", "divided among the processes of one host")
 
 
 def _row(name: str, value: str) -> Iterator[str]:

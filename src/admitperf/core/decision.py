@@ -47,6 +47,7 @@ class Decision:
         asked: what is needed to record an open refusal; None = recorded.
         extra: what else stands on its log line, as JSON members.
         gates: the comparisons that led here.
+        rests_on: those that the wait of a refusal follows from; empty = all of them.
     """
 
     # Class attributes are the answers of a plain yes, so that one costs four stores.
@@ -62,6 +63,7 @@ class Decision:
     fault: str | None = None
     said: tuple[Verdict, str | None, float | None, float | None] | None = None
     gates: tuple[Gate, ...] = ()
+    rests_on: tuple[Gate, ...] = ()
     rank = 0.0
     limit: float | None = None
     used: float | None = None
@@ -128,7 +130,9 @@ class Decision:
 
     def _message(self) -> str:
         words = _WORDS.get(self.fault or "", "The request was refused")
-        bound = "" if self.limit is None else f": limit {self.limit:g}, used {self.used:g}"
+        bound = (
+            "" if self.limit is None else f": limit {self.limit:g}, used {self.used:g}"
+        )
         text = f"{words} ({self.reason}{bound})."
         if not self.should_retry:
             return text + " Trying again will not help."

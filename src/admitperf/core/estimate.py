@@ -114,7 +114,7 @@ class Estimator:
         return Wait(math.ceil(bounded), wait.basis)
 
     def _measured(self, d: Decision, snapshot: Snapshot) -> Wait:
-        gate = _fired(d.reason or "", d.gates)
+        gate = _fired(d.reason or "", d.rests_on or d.gates)
         signal = _SIGNALS.get(gate.name) if gate else None
         if gate is None or signal is None:
             return Wait(DEFAULT_MS, "default")

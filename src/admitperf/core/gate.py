@@ -19,10 +19,9 @@ class Gate:
         value, bound: in the signal's unit.
         op: ">=", ">", "<=" or "<".
         held: whether the comparison is true.
-        text: the same as JSON, as it stands in the log.
     """
 
-    __slots__ = ("bound", "held", "name", "op", "text", "value")
+    __slots__ = ("_text", "bound", "held", "name", "op", "value")
 
     def __init__(self, name: str, value: float, op: str, bound: float) -> None:
         self.name = name
@@ -30,10 +29,16 @@ class Gate:
         self.op = op
         self.bound = float(bound)
         self.held: bool = _HOLDS[op](self.value, self.bound)
-        held = "true" if self.held else "false"
-        self.text = (
-            f'[{quoted(name)},{number(self.value)},"{op}",{number(self.bound)},{held}]'
-        )
+        self._text = ""
+
+    @property
+    def text(self) -> str:
+        """The same as JSON, as it stands in the log; made once it is asked for."""
+        if not self._text:
+            held = "true" if self.held else "false"
+            numbers = f'{number(self.value)},"{self.op}",{number(self.bound)}'
+            self._text = f"[{quoted(self.name)},{numbers},{held}]"
+        return self._text
 
     def __repr__(self) -> str:
         return f"Gate({self.name} {self.value:g} {self.op} {self.bound:g}: {self.held})"

@@ -211,8 +211,9 @@ class Ledger:
     def tenant_share(self, tenant: str, request: Request) -> float:
         """The share of open work a tenant would hold with this request, from 0 to 1.
 
-        Work is tokens of prompts and of the answers they middlingly have; a request whose tokens are not known counts as
-        the mean of those that are, so with none known the share is one of requests.
+        Work is tokens of prompts and of the answers they middlingly have; a request
+        whose tokens are not known counts as the mean of those that are, so with none
+        known the share is one of requests.
         """
         own = self.cost_of(request)
         held = self._tenants.get(tenant, (0, 0.0))[1]
@@ -254,8 +255,9 @@ class Ledger:
             entry.cost = cost = self._mean_cost or 1.0
             self._cost += cost
             return
-        entry.cost = self.cost_of(request)
-        self._cost += entry.cost
+        known = self._tokens(request)
+        entry.cost = cost = known or self._mean_cost or 1.0
+        self._cost += cost
         if entry.first_ns is None and request.stream is not False:
             entry.prefill = prefill_tokens(request)
             self.prefill.more(entry.prefill, entry.opened_ns)
@@ -265,7 +267,6 @@ class Ledger:
             held[1] += entry.cost
         if request.session is not None:
             self._sessions.setdefault(request.session, {})[entry.seq] = entry
-        known = self._tokens(request)
         if known is not None:
             step = _COST_SMOOTHING if self._mean_cost else 1.0
             self._mean_cost += (known - self._mean_cost) * step

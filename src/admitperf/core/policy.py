@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 _OK = 200
 _ADMIT = Verdict.ADMIT
+_OBSERVED_AGAIN_NS = 1_000_000_000
+"""A plain mapping that does not change is observed again so often, while somebody asks:
+what a policy moves with time must move before an idle engine too. Plain choice."""
 
 
 class Policy:
@@ -119,6 +122,7 @@ class Policy:
         self._number = next(_numbers)
         self._seq = 0
         self._now_ns = 0
+        self._observed_ns = 0
         self._unnumbered = 0
         self._gates: list[Gate] = []
         self._said: set[str] = set()
@@ -202,6 +206,9 @@ class Policy:
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
         """Called with every outcome, and with None for every new reading.
 
+        And with None about once a second where a host hands in plain numbers that do
+        not change.
+
         In the order of the log, under the policy's lock; what it raises is caught and
         written down once.
         """
@@ -277,6 +284,22 @@ class Policy:
         if limit is not None:
             d.limit, d.used = limit, used or 0.0
         return d
+
+    def wait_told_ms(self, metrics: Snapshot, d: Decision) -> float:
+        """The wait a refusal would be answered with, in ms, before spread and cap.
+
+        Infinite when coming back is no use, or nothing drains.
+
+        Args:
+            metrics: what it was made on.
+            d: a refusal, not settled yet; it is left as it is.
+        """
+        said = d.said or (d.verdict, d.reason, d.retry_after_ms, d.estimate_ms)
+        trial = Decision(*said)
+        trial.rests_on = d.rests_on
+        self._estimator.settle(trial, self._reasons[d.reason or ""], metrics)
+        endless = trial.estimate_ms is None or not trial.should_retry
+        return math.inf if endless else trial.estimate_ms or 0.0
 
     # What a host calls.
 
@@ -705,6 +728,8 @@ class Policy:
             return self._new_view(raw, now_ns, timed=True)
         if self._plain_view is not None and self._unchanged(raw):
             self._blindness.reading(self._plain_view, now_ns)
+            if self._observes and now_ns - self._observed_ns >= _OBSERVED_AGAIN_NS:
+                self._observe(self._plain_view, NOTHING_KNOWN, None, now_ns)
             return self._plain_view
         try:
             reading = Reading(raw, taken_ns=now_ns)  # type: ignore[arg-type]
@@ -760,6 +785,8 @@ class Policy:
     def _observe(
         self, view: View, request: Request, outcome: Outcome | None, now_ns: int
     ) -> None:
+        if outcome is None:
+            self._observed_ns = now_ns
         try:
             self.observe(
                 Snapshot(view, request, self.ledger, now_ns, self._gates), outcome
@@ -827,6 +854,7 @@ def _anew(d: Decision) -> Decision:
     """What a decision said before it was used for another request."""
     made = Decision(*d.said) if d.said else Decision(d.verdict, d.reason)
     made.rank, made.limit, made.used = d.rank, d.limit, d.used
+    made.rests_on = d.rests_on
     return made
 
 

@@ -22,7 +22,7 @@ class Request:
         session_final: the session says this is its last call.
         input_tokens, cached_tokens, max_output_tokens: tokens.
         n: answers asked for.
-        deadline_s: seconds from now.
+        deadline_s: seconds from now until the first token must have come.
         priority: higher matters more.
         stream: whether the answer is streamed.
         late_ms: how much later than its due time a load generator sent it, in ms;

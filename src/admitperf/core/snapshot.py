@@ -1,6 +1,6 @@
 """Everything known at one instant, as `decide` sees it."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from admitperf.core.errors import AbsentSignal
 from admitperf.core.gate import Gate, number
@@ -64,6 +64,11 @@ class Snapshot:
     def replica(self) -> str | None:
         """The replica the reading describes; None = not known or the only one."""
         return self.view.reading.replica
+
+    @property
+    def gates(self) -> Sequence[Gate]:
+        """The comparisons made so far for this request, in order."""
+        return self._gates
 
     def output_tokens(self, q: float = 0.5) -> float | None:
         """Tokens that a share `q` of answers like this one's stays within.

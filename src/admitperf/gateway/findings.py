@@ -177,7 +177,8 @@ def _near(tried: Iterable[str], series: Series) -> list[str]:
 
 def _reach(policy: Policy, setup: PoolSetup, capacity: float | None) -> str | None:
     """What a threshold on KV pressure asks of the requests that run."""
-    threshold = policy.parameters.get("threshold")
+    told = policy.parameters
+    threshold = told.get("threshold", told.get("high_water"))
     if KV_PRESSURE not in policy.requires or not isinstance(threshold, (int, float)):
         return None
     page = setup.upstreams[0].name if setup.upstreams else "URL"

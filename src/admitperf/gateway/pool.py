@@ -23,7 +23,7 @@ from admitperf.gateway.attempts import Attempts, Call
 from admitperf.gateway.counters import Counters
 from admitperf.gateway.facts.facts import Known
 from admitperf.gateway.hold import HoldQueue, Waiter, may_wait
-from admitperf.gateway.quotas import Quotas
+from admitperf.gateway.quotas import Over, Quotas
 from admitperf.gateway.setup import Limits, PoolSetup
 
 PROBE_S = 10.0
@@ -378,11 +378,18 @@ class Pool:
         over = self._over_quota(asked, now_ns)
         if over is None:
             return None
-        reason, wait_ms = over
-        return self._refuse(asked, reason, "quota", Verdict.REJECT, estimate_ms=wait_ms)
+        return self._refuse(
+            asked,
+            over.reason,
+            "quota",
+            Verdict.REJECT,
+            estimate_ms=over.wait_ms,
+            limit=over.limit,
+            used=over.used,
+        )
 
-    def _over_quota(self, asked: Asked, now_ns: int) -> tuple[str, float | None] | None:
-        """The reason and the wait, if one more would be over its tenant's quota."""
+    def _over_quota(self, asked: Asked, now_ns: int) -> Over | None:
+        """What one more would be over, of its tenant's quotas."""
         tenant = asked.known.identity.setup
         if tenant is None:
             return None

@@ -6,7 +6,8 @@ same ones.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -141,6 +142,23 @@ def report(
         ConfigError: the warm-up or the memory limit makes no sense.
         MissingExtra: DuckDB is not installed.
     """
+    with reported(paths, slo, warmup=warmup, memory_limit=memory_limit) as (_, made):
+        return made
+
+
+@contextmanager
+def reported(
+    paths: Iterable[str],
+    slo: Slo | None = None,
+    *,
+    warmup: str | None = None,
+    memory_limit: str | None = None,
+) -> Iterator[tuple[Log, Report]]:
+    """The report, beside the log it was made from, for who asks more of the same log.
+
+    Its tables are there until the block ends; run n of the report is `run_n` n. Takes
+    and raises what `report` does.
+    """
     cut = None if warmup is None else Cut.parsed(warmup)
     with opened(paths, memory_limit) as log:
         repeated = duplicates.drop(log.store)
@@ -153,7 +171,7 @@ def report(
                 f"{plural(lost, 'call line')} name no run, and their file holds none or"
                 " several: they are in no number"
             )
-        return Report(_sized(made), log.files)
+        yield log, Report(_sized(made), log.files)
 
 
 class _Asked:

@@ -52,6 +52,16 @@ class Fleet:
         """Until when nothing will happen; inf = nothing will."""
         return self.now_s if self._late else min(map(_ahead_s, self.engines))
 
+    def become(self, model: EngineModel) -> None:
+        """Has all of them change, now (`Engine.become`).
+
+        Raises:
+            ValueError: the model differs in what cannot change.
+        """
+        for engine in self.engines:
+            self._late.extend(engine.run_to(self.now_s))
+            engine.become(model)
+
     def submit(self, arrival: Arrival) -> bool:
         """Sends a request to one of them, now; False = that one refused it.
 

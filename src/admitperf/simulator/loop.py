@@ -8,6 +8,7 @@ host would tell it. What a refusal leads to is the traffic's matter.
 import heapq
 import math
 from array import array
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -74,6 +75,8 @@ class Setting:
         scraping: how their pages are read.
         cached: what their prefix caches hold at the start: tokens by chain.
         seed: of the engines' noise and the scraper's delays.
+        changes: what the engines become, and when in seconds, in the order of time; a
+            capacity that is not constant (`Engine.become`).
         oracle: policies are told how long answers will be, as `max_output_tokens`. No
             host can; whatever is made of such a run has to say so.
     """
@@ -84,6 +87,7 @@ class Setting:
     scraping: Scraping = field(default_factory=Scraping)
     cached: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
+    changes: Sequence[tuple[float, EngineModel]] = ()
     oracle: bool = False
 
     def fleet(self) -> Fleet:
@@ -156,6 +160,7 @@ class _Run:
         one = fleet.engines[0] if len(fleet.engines) == 1 else None
         self._fleet: Engine | Fleet = one or fleet  # one engine needs no router
         self._scraper = Scraper(fleet, setting.scraping, setting.seed)
+        self._changes = deque(setting.changes)
         self._coming = Coming(traffic.first())
         self._inside: dict[str, tuple[str, Arrival]] = {}
         self._patience = list[tuple[float, str]]()  # a heap of when it ends, and whose
@@ -167,9 +172,7 @@ class _Run:
         coming, scraper, fleet = self._coming, self._scraper, self._fleet
         patience = self._patience
         while self._inside or coming.next_s < math.inf:
-            at_s = min(coming.next_s, scraper.next_s, fleet.ahead_s)
-            if patience and patience[0][0] < at_s:
-                at_s = patience[0][0]
+            at_s = min(coming.next_s, scraper.next_s, fleet.ahead_s, self._due_s())
             if at_s > until_s:
                 self._cut_off(until_s)
                 break
@@ -177,6 +180,8 @@ class _Run:
                 self._move(event.at_s)
                 self._tell(event)
             self._move(at_s)
+            while self._changes and self._changes[0][0] <= at_s:
+                fleet.become(self._changes.popleft()[1])
             if scraper.next_s <= at_s:
                 scraper.look(self._clock.monotonic_ns())
             while patience and patience[0][0] <= at_s:
@@ -184,6 +189,11 @@ class _Run:
             while coming.next_s <= at_s:
                 self._arrive(coming.take())
         return Driven(self._decide_ns, fleet.now_s)
+
+    def _due_s(self) -> float:
+        """When a caller's patience ends or the engines change; inf = neither."""
+        patience_s = self._patience[0][0] if self._patience else math.inf
+        return min(patience_s, self._changes[0][0]) if self._changes else patience_s
 
     def _move(self, at_s: float) -> None:
         """Lets time pass; the log's writer reads this clock when a header is due.

@@ -332,6 +332,18 @@ def test_headers_can_be_made_to_count_only_from_trusted_hops():
     assert (inside["priority"], inside["deadline_s"]) == (9, 1.0)
 
 
+@pytest.mark.parametrize("trusted", [(), ("priority",)])
+def test_what_is_cached_is_known_from_trusted_hops_alone(trusted):
+    """A caller who says so of itself would pass those who are held before it."""
+    by = reader(Conventions(only_trusted=trusted))
+    said = {"x-admitperf-cached-tokens": "900"}
+    assert "cached_tokens" not in read(said, by=by).facts
+    assert read(said, by=by, client=HOP).facts["cached_tokens"] == 900
+    for wrong in ("", "-1", "0.5", "many", "1e3"):
+        header = {"x-admitperf-cached-tokens": wrong}
+        assert "cached_tokens" not in read(header, by=by, client=HOP).facts
+
+
 def test_replaced_places_are_the_only_ones():
     """A configured list stands instead of the default, not beside it."""
     by = reader(

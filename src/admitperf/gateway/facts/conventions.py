@@ -177,9 +177,12 @@ class Conventions:
         slo_class: name of the objective.
         slo_ttft_ms, slo_tpot_ms: milliseconds to the first token, and per token after.
         output_tokens: how long the answer may get, or is expected to.
+        cached_tokens: tokens of the prompt that are cached where it will be served, as
+            a router in front knows; believed only of trusted hops.
         priority: places with a direction each.
         deadline: the shortest one counts, not the first; so does `slo_ttft_ms`.
-        only_trusted: facts besides the tenant whose headers count only of trusted hops.
+        only_trusted: facts, besides `tenant` and `cached_tokens`, whose headers count
+            only of trusted hops.
     """
 
     request_id: tuple[str, ...] = ("x-request-id", "request-id", "traceparent")
@@ -218,6 +221,7 @@ class Conventions:
         "body:max_output_tokens",
         "body:nvext.agent_hints.osl",
     )
+    cached_tokens: tuple[str, ...] = ("x-admitperf-cached-tokens",)
     priority: tuple[Priority, ...] = (
         Priority(place="x-llm-d-inference-objective", direction="higher"),
         Priority(place="body:nvext.agent_hints.priority", direction="higher"),
@@ -381,7 +385,8 @@ _deadline = _made(
 _FACTS = tuple(
     each.name
     for each in fields(Conventions)
-    if each.name not in {"charge", "only_trusted", "tenant", "credentials"}
+    if each.name
+    not in {"charge", "only_trusted", "tenant", "credentials", "cached_tokens"}
 )
 _ANYWHERE = {"session", "output_tokens"}
 _SHAPES: Mapping[str, Callable[[str, object, list[str]], object]] = {

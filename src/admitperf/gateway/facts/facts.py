@@ -21,6 +21,9 @@ Index = Mapping[bytes, list[tuple[str, int]]]
 _NOT_SAID = frozenset(("credentials", "tenant", "charge", "only_trusted"))
 """Conventions that are no facts of this module: `identity.py` reads the first two."""
 
+_NEVER_PUBLIC = frozenset(("cached_tokens",))
+"""What a caller gains by: who says that its prompt is cached may pass others."""
+
 _REQUEST_ID = re.compile(rb"[!-~]{1,256}")
 """Goes into answers as it came, so it is visible ASCII. Origin of 256: `core.request`
 cuts names there."""
@@ -75,7 +78,9 @@ class Reader:
         self._tenants = tenants
         self._counter = counter
         self._trusted = _index(conventions, frozenset())
-        self._public = _index(conventions, frozenset(conventions.only_trusted))
+        self._public = _index(
+            conventions, _NEVER_PUBLIC.union(conventions.only_trusted)
+        )
         self._body = [
             (fact, rank, BODY[place])
             for fact, rank, place in _places(conventions)
@@ -157,6 +162,7 @@ class Reader:
         sizes = (
             ("model", wish.model),
             ("input_tokens", self._counter.estimate(wish.model, wish)),
+            ("cached_tokens", _first(said, "cached_tokens", _tokens)),
             ("max_output_tokens", _first(said, "output_tokens", _tokens)),
             ("n", wish.n),
             ("stream", stream),

@@ -10,7 +10,7 @@ What it models and what it leaves out: docs/engine-model.md.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isnan
 
@@ -23,6 +23,14 @@ from admitperf.simulator.engine.pace import Leap, Noise, Slowest
 from admitperf.simulator.engine.tally import Histogram, Tally
 from admitperf.simulator.engine.waiting import ByRank, FirstCome
 from admitperf.simulator.traffic.arrival import Arrival
+
+_MAY_CHANGE = (
+    "max_num_seqs",
+    "step_ms",
+    "ms_per_resident_token",
+    "ms_per_prefill_token",
+    "ms_per_sequence",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +171,25 @@ class Engine:
         if self._inside:
             raise ValueError(f"{name} cannot be put in: requests are inside")
         self._blocks.remember(name, tokens)
+
+    def become(self, model: EngineModel) -> None:
+        """Has other slots and step times from the end of the present step on.
+
+        Who runs goes on, also where they are more than the new slots.
+
+        Args:
+            model: like the present one but for `max_num_seqs` and the times.
+
+        Raises:
+            ValueError: it differs in more than that.
+        """
+        same = {name: getattr(self.model, name) for name in _MAY_CHANGE}
+        if replace(model, **same) != self.model:
+            told = ", ".join(_MAY_CHANGE)
+            raise ValueError(f"an engine at work changes in nothing but {told}")
+        self.model = model
+        if self._leap:
+            self._leap.cut(self.now_s)
 
     def submit(self, arrival: Arrival) -> bool:
         """Takes a request, now.

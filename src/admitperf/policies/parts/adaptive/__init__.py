@@ -1,0 +1,1 @@
+"""Limits that follow what they see."""

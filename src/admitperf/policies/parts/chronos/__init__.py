@@ -1,0 +1,1 @@
+"""Response-time theory of `chronos_inspired`."""

@@ -1,0 +1,1 @@
+"""The fluid model of `fluid_wait_inspired`."""

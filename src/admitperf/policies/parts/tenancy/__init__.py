@@ -1,0 +1,1 @@
+"""What tenants took, and what they may."""

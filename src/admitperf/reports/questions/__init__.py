@@ -1,0 +1,1 @@
+"""What a log says to the questions that choose a policy: see `seen.Seen`."""
