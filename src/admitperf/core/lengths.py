@@ -9,7 +9,7 @@ leans on the one around it.
 import math
 from bisect import bisect_left, insort
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from admitperf.core.request import Request
 
@@ -33,13 +33,13 @@ CLASSES_MOST = 1000
 class _Class:
     """The last answers of one class, in order of time and of length."""
 
-    __slots__ = ("_known", "_latest", "_ordered", "_since")
+    __slots__ = ("_latest", "_ordered", "_since", "known")
 
     def __init__(self) -> None:
         self._latest: deque[int] = deque()
         self._ordered: list[int] = []
-        self._known: dict[float, int] = {}
         self._since = 0
+        self.known: dict[float, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._ordered)
@@ -53,15 +53,14 @@ class _Class:
             self._forget_past_if_drifted()
         if len(self) > KEPT:
             del self._ordered[bisect_left(self._ordered, self._latest.popleft())]
-        self._known.clear()
+        self.known.clear()
 
-    def quantile(self, q: float) -> int:
-        """Nearest rank."""
-        known = self._known.get(q)
-        if known is None:
-            rank = max(1, math.ceil(q * len(self._ordered)))
-            known = self._known[q] = self._ordered[rank - 1]
-        return known
+    def quantile(self, q: float) -> tuple[int, int]:
+        """By nearest rank, and of how many; looked up in `known` before."""
+        n = len(self._ordered)
+        rank = max(1, math.ceil(q * n))
+        found = self.known[q] = self._ordered[rank - 1], n
+        return found
 
     def _forget_past_if_drifted(self) -> None:
         latest = list(self._latest)
@@ -79,9 +78,12 @@ class Lengths:
 
     def __init__(self) -> None:
         self._classes: OrderedDict[Hashable, _Class] = OrderedDict()
+        self._asked: Request | None = None
+        self._told: dict[float, float | None] = {}
 
     def learn(self, request: Request, output_tokens: int) -> None:
         """Takes an answer that ended properly, all its `n` parts together."""
+        self._asked = None
         each = max(0, output_tokens // request.n)
         for key in _keys(request):
             known = self._classes.get(key)
@@ -102,28 +104,36 @@ class Lengths:
         Args:
             q: from 0 to 1: 0.5 the middle one, 0.8 or more for what must hold.
         """
-        most = request.max_output_tokens
+        if request is not self._asked:  # several rules ask about one request in turn
+            self._asked, self._told = request, {}
+        elif q in self._told:
+            return self._told[q]
+        guess, most = self._guess(request, q), request.max_output_tokens
+        if guess is None or (most is not None and most < guess):
+            guess = most
+        self._told[q] = told = None if guess is None else float(guess * request.n)
+        return told
+
+    def _guess(self, request: Request, q: float) -> float | None:
         guess: float | None = None
         for key in _keys(request):
-            known = self._classes.get(key)
-            if known is None:
-                continue
-            own, n = known.quantile(q), len(known)
-            guess = own if guess is None else (n * own + SHRINK * guess) / (n + SHRINK)
-        if guess is None:
-            return None if most is None else float(most * request.n)
-        return (guess if most is None else min(guess, most)) * request.n
+            found = self._classes.get(key)
+            if found is not None:
+                own, n = found.known.get(q) or found.quantile(q)
+                lean = SHRINK * guess if guess is not None else own * SHRINK
+                guess = (n * own + lean) / (n + SHRINK)
+        return guess
 
 
-def _keys(request: Request) -> Iterator[Hashable]:
+def _keys(request: Request) -> list[Hashable]:
     """Its classes, the widest first."""
-    yield None
-    kind = request.model, request.slo_class
-    yield kind
+    kind: tuple[str | None, ...] = request.model, request.slo_class
+    keys: list[Hashable] = [None, kind]
     if request.tenant is not None:
-        kind = (*kind, request.tenant)  # type: ignore[assignment]
-        yield kind
+        kind = (*kind, request.tenant)
+        keys.append(kind)
     if request.input_tokens is not None:
-        yield kind, request.input_tokens.bit_length()
+        keys.append((kind, request.input_tokens.bit_length()))
     if request.session is not None:
-        yield "session", request.session
+        keys.append(("session", request.session))
+    return keys
