@@ -275,6 +275,15 @@ def figure(path: Path, seed: int, phase_s: float) -> None:
     drawn.savefig(path, metadata={"Date": None})
 
 
+CANNOT_SEE = """
+## Cannot see
+
+- Other engines, and steps that are not of slots: slower ones, less memory.
+- Traffic that nobody streams: without first tokens neither policy has a signal.
+- Several hosts before one engine: each would find a limit of its own.
+"""
+
+
 def page(seeds: Sequence[int], phase_s: float) -> Iterator[str]:
     """The page."""
     where = machine()
@@ -303,6 +312,7 @@ def page(seeds: Sequence[int], phase_s: float) -> Iterator[str]:
         yield from table(found)
         yield ""
         yield from targets(found)
+    yield CANNOT_SEE
 
 
 def _words() -> Iterator[str]:
