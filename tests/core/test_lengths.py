@@ -72,6 +72,26 @@ def test_a_class_with_many_answers_stands_by_itself():
     assert guess(lengths, tenant="b", q=0.5) > 700
 
 
+def test_so_much_does_a_class_lean():
+    """Thirty of its own beside the rest: half and half."""
+    lengths = learnt(Lengths(), [100] * 200, model="m", slo_class="chat")
+    learnt(lengths, [300] * SHRINK, model="m", slo_class="agent")
+    wide = guess(lengths)
+    assert guess(lengths, model="m", slo_class="agent") == (300 + wide) / 2
+
+
+def test_mean_and_variance_of_a_class_lean_too():
+    """What a normal law needs, from the same answers."""
+    lengths = Lengths()
+    assert lengths.moments() is None
+    learnt(lengths, [90, 110] * 50, model="m")
+    assert lengths.moments("m") == (100.0, 100.0)
+    assert lengths.moments("unknown") == lengths.moments() == (100.0, 100.0)
+    learnt(lengths, [400] * 30, model="n")
+    (own, _), (wide, _) = lengths.moments("n"), lengths.moments()
+    assert own == (30 * 400 + SHRINK * wide) / (30 + SHRINK)
+
+
 def test_a_session_knows_itself_best():
     """Its own answers count beside those of its tenant."""
     lengths = Lengths()

@@ -62,6 +62,11 @@ class _Class:
         found = self.known[q] = self._ordered[rank - 1], n
         return found
 
+    def moments(self) -> tuple[float, float]:
+        """Mean and variance."""
+        mean = sum(self._ordered) / len(self)
+        return mean, sum((one - mean) ** 2 for one in self._ordered) / len(self)
+
     def _forget_past_if_drifted(self) -> None:
         latest = list(self._latest)
         before, recent = sorted(latest[:-RECENT]), latest[-RECENT:]
@@ -113,6 +118,30 @@ class Lengths:
             guess = most
         self._told[q] = told = None if guess is None else float(guess * request.n)
         return told
+
+    def moments(
+        self, model: str | None = None, slo_class: str | None = None
+    ) -> tuple[float, float] | None:
+        """Mean and variance of one answer's tokens in a class, shrunk as quantiles are.
+
+        Args:
+            model, slo_class: of the class; both None = everything that is known.
+
+        Returns:
+            None before anything was learnt.
+        """
+        everything = self._classes.get(None)
+        if everything is None:
+            return None
+        own = self._classes.get((model, slo_class))
+        if own is None or (model is None and slo_class is None):
+            return everything.moments()
+        n, known, wider = len(own), own.moments(), everything.moments()
+        mean, variance = (
+            (n * one + SHRINK * other) / (n + SHRINK)
+            for one, other in zip(known, wider, strict=True)
+        )
+        return mean, variance
 
     def _guess(self, request: Request, q: float) -> float | None:
         guess: float | None = None

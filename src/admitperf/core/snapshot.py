@@ -78,6 +78,24 @@ class Snapshot:
         """
         return self._ledger.lengths.quantile(self.request, q)
 
+    def answer_moments(
+        self, model: str | None = None, slo_class: str | None = None
+    ) -> tuple[float, float] | None:
+        """Mean and variance of one answer's tokens in a class, learnt from outcomes.
+
+        Takes as long as 256 answers take to add up: not for each decision.
+        """
+        return self._ledger.lengths.moments(model, slo_class)
+
+    def work_tokens(self) -> float | None:
+        """This request's work: its prompt and the answer it will middlingly have.
+
+        None when the length of its prompt is not known.
+        """
+        if self.request.input_tokens is None:
+            return None
+        return self.request.input_tokens + (self.output_tokens() or 0.0)
+
     @property
     def prefill_tokens(self) -> float | None:
         """Prompt tokens of this host's streamed requests without a first token.
