@@ -1,6 +1,7 @@
 """Waits of refusals that rest on the ledger, worked out by hand."""
 
 import pytest
+from tests.core.rules import QUIET
 
 from admitperf import MissingSignal, Policy, Reading
 from admitperf.core.signals import (
@@ -10,6 +11,7 @@ from admitperf.core.signals import (
     QUEUE_DEPTH,
     TENANT_SHARE,
 )
+from admitperf.policies.in_flight_cap import InFlightCap
 from admitperf.testing import FakeClock, MemoryLog
 
 
@@ -106,3 +108,29 @@ def test_a_fact_that_only_some_requests_carry_is_no_change_of_sight():
     blind = [line.get("blind") for line in log.decisions]
     assert blind == ["signal_absent", None] * 5
     assert log.controls == []
+
+
+def test_long_answers_are_no_standstill(clock):
+    """Of answers of 20 s none may end in 10: the wait is the rest of the oldest."""
+    policy = InFlightCap(max_in_flight=1, clock=clock, reports_outcomes=True)
+    for _ in range(3):
+        d = policy(QUIET)
+        clock.advance(20.0)
+        policy.outcome(d.request_id)
+        clock.advance(1.0)
+    policy(QUIET)
+    clock.advance(12.0)
+    d = policy(QUIET)
+    assert (str(d.verdict), d.wait, d.estimate_ms) == ("defer", "measured", 8000)
+
+
+def test_an_answer_that_is_much_too_old_is_one(clock):
+    """Twice as old as answers become: nothing is known to end."""
+    policy = InFlightCap(max_in_flight=1, clock=clock, reports_outcomes=True)
+    d = policy(QUIET)
+    clock.advance(20.0)
+    policy.outcome(d.request_id)
+    policy(QUIET)
+    clock.advance(41.0)
+    d = policy(QUIET)
+    assert (str(d.verdict), d.estimate_ms, d.capped) == ("reject", None, True)

@@ -124,12 +124,24 @@ class Estimator:
         if rate is None:
             return Wait(DEFAULT_MS, "default")
         if rate <= 0:
-            return Wait(None, "measured")
+            return self._still(signal, snapshot)
         amount = self._amount(signal, gate)
         wait_ms = milliseconds(1000 * amount / rate)
         if wait_ms is None:
             return Wait(None, "measured")
         return Wait(max(LEAST_MS, math.ceil(wait_ms)), "measured")
+
+    def _still(self, signal: Signal, snapshot: Snapshot) -> Wait:
+        """Nothing drained: endless, or only that answers take longer than was watched.
+
+        Who runs longest should end next, as long as it is not much older than answers
+        become.
+        """
+        counts = self._counts(signal)
+        soon_s = self._ledger.frees_in_s(snapshot.now_ns) if counts else None
+        if soon_s is None:
+            return Wait(None, "measured")
+        return Wait(max(LEAST_MS, math.ceil(1000 * soon_s)), "measured")
 
     def _amount(self, signal: Signal, gate: Gate) -> float:
         """What has to drain until the gate has room, in the unit of its rate.

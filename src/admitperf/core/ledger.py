@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from admitperf.core.busy import Busy
 from admitperf.core.charge import charges
-from admitperf.core.drain import Drain
+from admitperf.core.drain import WINDOW_S, Drain
 from admitperf.core.entry import Entry
 from admitperf.core.lengths import Lengths
 from admitperf.core.request import Request
@@ -246,6 +246,20 @@ class Ledger:
             return None
         age_s = (now_ns - next(iter(calls.values())).opened_ns) / 1e9
         return max(self._service_s - age_s, self._service_s / 10)
+
+    def frees_in_s(self, now_ns: int) -> float | None:
+        """Seconds until an open request should end, where answers take long.
+
+        None when their mean time is not known, is short beside what a drain watches,
+        or the one that was heard of first is twice as old: then it stands still.
+        """
+        service_s = self._service_s
+        if not self.opened or service_s is None or service_s < WINDOW_S / 2:
+            return None
+        age_s = (now_ns - next(iter(self.opened.values())).opened_ns) / 1e9
+        if age_s > 2 * service_s:
+            return None
+        return max(service_s - age_s, service_s / 10)
 
     def _count(self, entry: Entry) -> None:
         request = entry.request

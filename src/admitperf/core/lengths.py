@@ -6,10 +6,10 @@ with the tenant; with the size of the prompt; the session. A class that has seen
 leans on the one around it.
 """
 
-import math
 from bisect import bisect_left, insort
 from collections import OrderedDict, deque
 from collections.abc import Hashable
+from math import ceil
 
 from admitperf.core.request import Request
 
@@ -33,39 +33,30 @@ CLASSES_MOST = 1000
 class _Class:
     """The last answers of one class, in order of time and of length."""
 
-    __slots__ = ("_latest", "_ordered", "_since", "known")
+    __slots__ = ("_latest", "_since", "ordered")
 
     def __init__(self) -> None:
         self._latest: deque[int] = deque()
-        self._ordered: list[int] = []
+        self.ordered: list[int] = []
         self._since = 0
-        self.known: dict[float, tuple[int, int]] = {}
 
     def __len__(self) -> int:
-        return len(self._ordered)
+        return len(self.ordered)
 
     def learn(self, tokens: int) -> None:
         self._latest.append(tokens)
-        insort(self._ordered, tokens)
+        insort(self.ordered, tokens)
         self._since += 1
         if self._since >= RECENT and len(self) >= 2 * RECENT:
             self._since = 0
             self._forget_past_if_drifted()
         if len(self) > KEPT:
-            del self._ordered[bisect_left(self._ordered, self._latest.popleft())]
-        self.known.clear()
-
-    def quantile(self, q: float) -> tuple[int, int]:
-        """By nearest rank, and of how many; looked up in `known` before."""
-        n = len(self._ordered)
-        rank = max(1, math.ceil(q * n))
-        found = self.known[q] = self._ordered[rank - 1], n
-        return found
+            del self.ordered[bisect_left(self.ordered, self._latest.popleft())]
 
     def moments(self) -> tuple[float, float]:
         """Mean and variance."""
-        mean = sum(self._ordered) / len(self)
-        return mean, sum((one - mean) ** 2 for one in self._ordered) / len(self)
+        mean = sum(self.ordered) / len(self)
+        return mean, sum((one - mean) ** 2 for one in self.ordered) / len(self)
 
     def _forget_past_if_drifted(self) -> None:
         latest = list(self._latest)
@@ -75,7 +66,7 @@ class _Class:
         below = sum(tokens < middle for tokens in recent)
         if max(above, below) >= DRIFTED:
             self._latest = deque(recent)
-            self._ordered = sorted(recent)
+            self.ordered = sorted(recent)
 
 
 class Lengths:
@@ -148,9 +139,10 @@ class Lengths:
         for key in _keys(request):
             found = self._classes.get(key)
             if found is not None:
-                own, n = found.known.get(q) or found.quantile(q)
-                lean = SHRINK * guess if guess is not None else own * SHRINK
-                guess = (n * own + lean) / (n + SHRINK)
+                n = len(found.ordered)
+                own = found.ordered[max(1, ceil(q * n)) - 1]  # by nearest rank
+                lean = own if guess is None else guess
+                guess = (n * own + SHRINK * lean) / (n + SHRINK)
         return guess
 
 

@@ -49,21 +49,20 @@ class Request:
     late_ms: float | None = None
 
     def __init__(self, facts: Mapping[str, object] | None = None) -> None:
-        self.given: dict[str, object] = {}
+        given: dict[str, object] = {}
         self.faults: list[str] = []
         for name, value in (facts or {}).items():
-            if value is not None:
-                self._take(name, value)
-
-    def _take(self, name: str, value: object) -> None:
-        read = _READERS.get(name)
-        taken = read(value) if read else None
-        if taken is None:
+            if value is None:
+                continue
+            read = _READERS.get(name)
+            taken = read(value) if read else None
+            if taken is not None:
+                given[name] = taken
+                continue
             what = "has a value that is not usable" if read else "is not a known fact"
             self.faults.append(f"{name[:64]} {what}")
-            return
-        setattr(self, name, taken)
-        self.given[name] = taken
+        self.given = given
+        self.__dict__.update(given)  # at once: this is done for every request
 
     @property
     def uncached_tokens(self) -> int | None:
@@ -100,6 +99,8 @@ def bounded(value: object) -> str | None:
 
 
 def _count(value: object, least: int = 0) -> int | None:
+    if type(value) is int:
+        return value if least <= value <= _TOKENS_MOST else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if isinstance(value, float):
