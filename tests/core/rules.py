@@ -24,6 +24,12 @@ class KvWall(Policy):
         return self.admit()
 
 
+_ON_CLASS = (
+    "requires", "reasons", "observe", "decided", "task", "task_done", "name",
+    "baseline",
+)  # fmt: skip
+
+
 def wall(**given):
     """The sample with the sample's parameters."""
     return KvWall(**{"threshold": 0.90, "max_waiting": 32, **given})
@@ -32,11 +38,11 @@ def wall(**given):
 def rule(decide, **given):
     """A policy around a function of (policy, metrics).
 
-    What belongs on the class (`requires`, `reasons`, `observe`, `decided`, `name`) is
-    put there, the rest goes to the constructor.
+    What belongs on the class (`requires`, `reasons`, hooks, `name`) is put there, the
+    rest goes to the constructor.
     """
     on_class = {"name": "rule", "decide": decide}
-    for name in ("requires", "reasons", "observe", "decided", "name", "baseline"):
+    for name in _ON_CLASS:
         if name in given:
             on_class[name] = given.pop(name)
     return type("Rule", (Policy,), on_class)(**given)

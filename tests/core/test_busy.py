@@ -35,20 +35,23 @@ def test_few_ends_are_no_rate():
 def test_what_was_given_up_was_not_done():
     """Callers who leave do not make an engine fast."""
     busy = Busy()
-    busy.more(400.0, 0)
+    for _ in range(4):
+        busy.more(100.0, 0)
     for number in range(1, 5):
         busy.less(100.0, number * S, done=number != 2)
     assert busy.rate_per_s(4 * S) == pytest.approx(75.0)
 
 
 def test_a_stall_shows_while_it_lasts():
-    """Nothing ends, and the rate falls with every second of it."""
+    """Nothing ends, and the rate falls with every second, ten of them."""
     busy = Busy()
-    busy.more(40.0, 0)
+    for _ in range(4):
+        busy.more(10.0, 0)
     for number in range(1, 4):
         busy.less(10.0, number * S, done=True)
     assert busy.rate_per_s(3 * S) == pytest.approx(10.0)
-    assert busy.rate_per_s(30 * S) == pytest.approx(1.0)
+    assert busy.rate_per_s(8 * S) == pytest.approx(30 / 8)
+    assert busy.rate_per_s(900 * S) == busy.rate_per_s(13 * S) == pytest.approx(30 / 13)
 
 
 def test_an_engine_that_changed_is_believed_soon():
@@ -65,10 +68,21 @@ def test_an_engine_that_changed_is_believed_soon():
 def test_time_that_goes_back_counts_nothing():
     """A reading of another clock makes no negative time."""
     busy = Busy()
-    busy.more(10.0, 5 * S)
+    busy.more(5.0, 5 * S)
+    busy.more(5.0, 5 * S)
     busy.less(5.0, 2 * S, done=True)
     busy.less(5.0, 6 * S, done=True)
     assert busy._busy_s == pytest.approx(1.0)
+
+
+def test_nothing_left_is_nothing_at_all():
+    """Sizes that a float cannot tell apart leave no rest behind."""
+    busy = Busy()
+    for amount in (2.0**53, 3.0):
+        busy.more(amount, 0)
+    for amount in (2.0**53, 3.0):
+        busy.less(amount, S, done=True)
+    assert busy.left == 0.0
 
 
 @given(
@@ -172,3 +186,30 @@ def test_a_lease_that_ran_out_waits_no_longer_and_may_come_back(seen):
     policy.first_token(d.request_id)
     policy(QUIET)
     assert told[-1][0] == 0.0
+
+
+def test_what_others_overtake_is_stuck_and_no_work(seen):
+    """After three first tokens of later ones its prompt is not waited for."""
+    told, policy, clock = seen
+    policy(QUIET, input_tokens=5000)
+    for _ in range(4):
+        d = policy(QUIET, input_tokens=100)
+        clock.advance(0.1)
+        policy.first_token(d.request_id)
+        policy.outcome(d.request_id)
+    policy(QUIET)
+    assert [tokens for tokens, _ in told] == [0, 5000, 5000, 5000, 0, 0]
+
+
+def test_one_that_never_ends_does_not_make_an_engine_slow(seen):
+    """Ten minutes in which nobody else asks say little of its speed."""
+    told, policy, clock = seen
+    for _ in range(20):
+        d = policy(QUIET, input_tokens=1000)
+        clock.advance(0.5)
+        policy.first_token(d.request_id)
+        policy.outcome(d.request_id)
+    policy(QUIET, input_tokens=1000)
+    clock.advance(600.0)
+    policy(QUIET)
+    assert told[-1][1] == pytest.approx(20_000 / 20)

@@ -148,6 +148,48 @@ def test_what_is_no_charge_charges_nothing(clock, wrong):
     policy.outcome(policy(QUIET).request_id)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [Charge("a", "x"), Charge([], 1.0), Charge("a", float("nan")), Charge("a", None)],
+)
+def test_a_charge_that_is_none_takes_nothing_and_breaks_nothing(clock, caplog, wrong):
+    """Neither at once, nor at the end, nor when the lease runs out."""
+    caplog.set_level(logging.ERROR)
+    policy = told([], charge=(Charge("good"), wrong), clock=clock)
+    policy.outcome(policy(QUIET).request_id)
+    assert policy.ledger.in_flight == 0
+    policy(QUIET)
+    clock.advance(901.0)
+    assert policy(QUIET).reason is None
+    assert policy.ledger.charges("good") == 0
+
+
+def test_a_charge_is_what_it_was_when_it_was_told(clock):
+    """A list that its policy goes on with changes nothing that is held."""
+    charge = [Charge("a", 2.0)]
+    policy = told([], charge=charge, clock=clock)
+    d = policy(QUIET)
+    charge[0].amount = 9.0
+    charge.append(Charge("b"))
+    assert policy.ledger.charged("a") == 2.0
+    policy.outcome(d.request_id)
+    assert (policy.ledger.charged("a"), policy.ledger.charges("b")) == (0.0, 0)
+
+
+def test_what_was_held_is_told_at_the_time_of_its_answer(clock):
+    """Not at that of the ask, however long ago."""
+    times = []
+
+    def decided(policy, metrics, d):
+        times.append(metrics.now_s)
+
+    policy = rule(by_pressure, decided=decided, clock=clock)
+    d = policy.ask(FULL)
+    clock.advance(20.0)
+    policy.answer(d)
+    assert times == [1020.0]
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("open"), st.sampled_from("ab"), st.floats(0.0, 9.0)),

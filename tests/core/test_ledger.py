@@ -389,6 +389,8 @@ class Books(RuleBasedStateMachine):
     def _judge(self):
         if len(self.late) > len(self.open):
             self.silent = True
+        elif not self.late:
+            self.silent = False  # nothing of that time is left
 
     def _expire(self):
         for key, (*_, last) in list(self.open.items()):

@@ -1,6 +1,7 @@
 """How long answers are, learnt from how long they were."""
 
 import random
+import statistics
 
 import pytest
 from hypothesis import given
@@ -90,6 +91,16 @@ def test_mean_and_variance_of_a_class_lean_too():
     learnt(lengths, [400] * 30, model="n")
     (own, _), (wide, _) = lengths.moments("n"), lengths.moments()
     assert own == (30 * 400 + SHRINK * wide) / (30 + SHRINK)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=3 * KEPT))
+def test_mean_and_variance_are_those_of_the_answers_it_holds(sizes):
+    """Kept sums forget what the class forgets: the oldest, and all before a drift."""
+    lengths = learnt(Lengths(), sizes)
+    held = lengths._classes[None].ordered
+    mean, variance = lengths.moments()
+    assert mean == pytest.approx(statistics.fmean(held))
+    assert variance == pytest.approx(statistics.pvariance(held), abs=1e-9)
 
 
 def test_a_session_knows_itself_best():

@@ -8,6 +8,10 @@ KEPT_S = 30.0
 """Busy seconds after which what was measured counts half. Plain choice: some tens of
 requests on a busy engine."""
 
+SILENT_MOST_S = 10.0
+"""Of a silence so much counts as busy: in a longer one nobody asks, and what is left is
+stuck. Plain choice, as long as a drain looks back."""
+
 MEASURED_AFTER = 3
 """Ends after which it is a rate. Plain choice: one end says when it began."""
 
@@ -19,7 +23,7 @@ class Busy:
         left: work not done yet, in its unit.
     """
 
-    __slots__ = ("_busy_s", "_done", "_ends", "_seen_ns", "left")
+    __slots__ = ("_busy_s", "_done", "_ends", "_pieces", "_seen_ns", "left")
 
     def __init__(self) -> None:
         self.left = 0.0
@@ -27,16 +31,19 @@ class Busy:
         self._busy_s = 0.0
         self._done = 0.0
         self._ends = 0
+        self._pieces = 0
 
     def more(self, amount: float, now_ns: int) -> None:
-        """Work came."""
+        """A piece of work came."""
         self._pass(now_ns)
+        self._pieces += 1
         self.left += amount
 
     def less(self, amount: float, now_ns: int, *, done: bool) -> None:
-        """Work is no longer left: done, or given up."""
+        """A piece is no longer left: done, or given up."""
         self._pass(now_ns)
-        self.left = max(0.0, self.left - amount)
+        self._pieces = max(0, self._pieces - 1)
+        self.left = max(0.0, self.left - amount) if self._pieces else 0.0
         if done:
             self._done += amount
             self._ends += 1
@@ -56,4 +63,7 @@ class Busy:
         self._seen_ns = max(self._seen_ns, now_ns)
 
     def _since_s(self, now_ns: int) -> float:
-        return max(0, now_ns - self._seen_ns) / 1e9 if self.left > 0 else 0.0
+        """Busy time since something came or went, `SILENT_MOST_S` at most."""
+        if self.left <= 0:
+            return 0.0
+        return min(SILENT_MOST_S, max(0, now_ns - self._seen_ns) / 1e9)

@@ -1,6 +1,7 @@
 """What a started request takes from an account of its policy's."""
 
 from collections.abc import Hashable, Iterator
+from math import isfinite
 
 
 class Charge:
@@ -24,6 +25,23 @@ class Charge:
 
     def __repr__(self) -> str:
         return f"Charge({self.account!r}, {self.amount:g})"
+
+
+def frozen(told: object) -> tuple[tuple[Hashable, float], ...]:
+    """The charges in what `decided` returned, as they are now: (account, amount).
+
+    Raises:
+        TypeError: an account cannot be a key, or an amount is no finite number.
+    """
+    held = tuple((one.account, one.amount) for one in charges(told))
+    for account, amount in held:
+        hash(account)
+        number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+        if not number or not isfinite(amount):
+            raise TypeError(
+                f"the amount of {account!r} is {amount!r}, no finite number"
+            )
+    return held
 
 
 def charges(told: object) -> Iterator[Charge]:

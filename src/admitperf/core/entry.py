@@ -1,5 +1,7 @@
 """One open request."""
 
+from collections.abc import Hashable
+
 from admitperf.core.request import Request
 
 
@@ -9,7 +11,9 @@ class Entry:
     Attributes:
         cost: its work, in tokens.
         prefill: prompt tokens that it waits for, until its first token.
-        charge: what its policy took for it.
+        charge: what its policy's `decided` returned for it.
+        held: the charges in it, as they were then.
+        overtaken: first tokens of later requests, while it waited for its own.
     """
 
     first_ns: int | None = None
@@ -18,6 +22,8 @@ class Entry:
     cost = 0.0
     prefill = 0.0
     charge: object = None
+    held: tuple[tuple[Hashable, float], ...] = ()
+    overtaken = 0
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 from typing import TypeVar
 
 from admitperf.core.busy import Busy
-from admitperf.core.charge import charges
+from admitperf.core.charge import frozen
 from admitperf.core.drain import WINDOW_S, Drain
 from admitperf.core.entry import Entry
 from admitperf.core.lengths import Lengths
@@ -29,6 +29,10 @@ than within it."""
 ENTRIES_MOST = 50_000
 """Entries kept within their lease, and again past it; beyond it the oldest go. Bounds
 the memory of a host that never reports an outcome. Plain choice."""
+
+OVERTAKEN = 3
+"""First tokens of later requests after which an older one's prompt is no work that is
+left: engines take turns, and what lost three is stuck. Plain choice."""
 
 EXPIRY_EVERY_NS = 1_000_000_000
 """Leases are looked at once a second: they last 900 s."""
@@ -104,6 +108,19 @@ class Ledger:
                 self._waiting = deque(e for e in self._waiting if e.waits)
         self._count(entry)
 
+    def _overtake(self, entry: Entry, now_ns: int) -> None:
+        """Somebody has a first token: the oldest one without may never get one."""
+        waiting = self._waiting
+        while waiting and not waiting[0].waits:
+            waiting.popleft()
+        if not waiting or waiting[0].seq > entry.seq:
+            return
+        oldest = waiting[0]
+        oldest.overtaken += 1
+        if oldest.overtaken >= OVERTAKEN and oldest.prefill:
+            self.prefill.less(oldest.prefill, now_ns, done=False)
+            oldest.prefill = 0.0
+
     def _make_room(self) -> None:
         """Many at once: taking the first out of a dict one by one is quadratic."""
         for entry in list(islice(self.opened.values(), ENTRIES_MOST // 100)):
@@ -133,8 +150,10 @@ class Ledger:
             entry.first_ns = now_ns
             self._first_tokens += 1
             self._started += 1
-            self.prefill.less(entry.prefill, now_ns, done=True)
-            entry.prefill = 0.0
+            if entry.prefill:
+                self.prefill.less(entry.prefill, now_ns, done=True)
+                entry.prefill = 0.0
+            self._overtake(entry, now_ns)
         if not self.live:
             self._judge()
 
@@ -192,7 +211,14 @@ class Ledger:
         """
         if len(self._expired) > len(self.opened):
             self._silent = True
+        elif not self._expired:
+            self._silent = False
         self.live = self._told and not self._silent
+
+    @property
+    def accounts(self) -> dict[Hashable, tuple[float, ...]]:
+        """What open requests hold of each account: how many charges, and their sum."""
+        return {account: tuple(held) for account, held in self._accounts.items()}
 
     @property
     def in_flight(self) -> int:
@@ -263,7 +289,7 @@ class Ledger:
 
     def _count(self, entry: Entry) -> None:
         request = entry.request
-        if entry.charge is not None:
+        if entry.held:
             self._take(entry)
         if not request.given:
             entry.cost = cost = self._mean_cost or 1.0
@@ -274,7 +300,8 @@ class Ledger:
         self._cost += cost
         if entry.first_ns is None and request.stream is not False:
             entry.prefill = prefill_tokens(request)
-            self.prefill.more(entry.prefill, entry.opened_ns)
+            if entry.prefill:
+                self.prefill.more(entry.prefill, entry.opened_ns)
         if request.tenant is not None:
             held = self._tenants.setdefault(request.tenant, [0, 0.0])
             held[0] += 1
@@ -290,7 +317,7 @@ class Ledger:
         entry.ended = True
         if entry.prefill:
             self.prefill.less(entry.prefill, now_ns, done=False)
-        if entry.charge is not None:
+        if entry.held:
             self._give_back(entry)
         self.opened.pop(entry.request_id, None)
         self._cost = max(0.0, self._cost - entry.cost) if self.opened else 0.0
@@ -330,11 +357,17 @@ class Ledger:
         return request.input_tokens + (self.lengths.quantile(request, 0.5) or 0.0)
 
     def charge(self, entry: Entry, charge: object) -> None:
-        """Notes what a policy took for an open request, until its end."""
-        if charge is not None:
-            entry.charge = charge
-            if not entry.ended:
-                self._take(entry)
+        """Notes what a policy took for an open request, until its end.
+
+        Raises:
+            TypeError: one of the charges is none; nothing is taken then.
+        """
+        if charge is None:
+            return
+        entry.held = frozen(charge)
+        entry.charge = charge
+        if not entry.ended:
+            self._take(entry)
 
     def charged(self, account: Hashable) -> float:
         """What open requests took from an account, all together."""
@@ -345,18 +378,18 @@ class Ledger:
         return int(self._accounts.get(account, (0, 0.0))[0])
 
     def _take(self, entry: Entry) -> None:
-        for one in charges(entry.charge):
-            held = self._accounts.setdefault(one.account, [0, 0.0])
+        for account, amount in entry.held:
+            held = self._accounts.setdefault(account, [0, 0.0])
             held[0] += 1
-            held[1] += one.amount
+            held[1] += amount
 
     def _give_back(self, entry: Entry) -> None:
-        for one in charges(entry.charge):
-            held = self._accounts[one.account]
+        for account, amount in entry.held:
+            held = self._accounts[account]
             held[0] -= 1
-            held[1] -= one.amount
+            held[1] -= amount
             if held[0] <= 0:
-                del self._accounts[one.account]
+                del self._accounts[account]
 
 
 _V = TypeVar("_V")

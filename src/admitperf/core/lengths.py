@@ -33,12 +33,13 @@ CLASSES_MOST = 1000
 class _Class:
     """The last answers of one class, in order of time and of length."""
 
-    __slots__ = ("_latest", "_since", "ordered")
+    __slots__ = ("_latest", "_since", "_squares", "_sum", "ordered")
 
     def __init__(self) -> None:
         self._latest: deque[int] = deque()
         self.ordered: list[int] = []
         self._since = 0
+        self._sum = self._squares = 0
 
     def __len__(self) -> int:
         return len(self.ordered)
@@ -46,17 +47,24 @@ class _Class:
     def learn(self, tokens: int) -> None:
         self._latest.append(tokens)
         insort(self.ordered, tokens)
+        self._sum += tokens
+        self._squares += tokens * tokens
         self._since += 1
         if self._since >= RECENT and len(self) >= 2 * RECENT:
             self._since = 0
             self._forget_past_if_drifted()
         if len(self) > KEPT:
-            del self.ordered[bisect_left(self.ordered, self._latest.popleft())]
+            self._forget(self._latest.popleft())
 
     def moments(self) -> tuple[float, float]:
-        """Mean and variance."""
-        mean = sum(self.ordered) / len(self)
-        return mean, sum((one - mean) ** 2 for one in self.ordered) / len(self)
+        """Mean and variance. Whole numbers are added up: nothing is rounded off."""
+        n = len(self)
+        return self._sum / n, (n * self._squares - self._sum**2) / n**2
+
+    def _forget(self, tokens: int) -> None:
+        del self.ordered[bisect_left(self.ordered, tokens)]
+        self._sum -= tokens
+        self._squares -= tokens * tokens
 
     def _forget_past_if_drifted(self) -> None:
         latest = list(self._latest)
@@ -67,6 +75,8 @@ class _Class:
         if max(above, below) >= DRIFTED:
             self._latest = deque(recent)
             self.ordered = sorted(recent)
+            self._sum = sum(recent)
+            self._squares = sum(one * one for one in recent)
 
 
 class Lengths:

@@ -21,8 +21,8 @@ import itertools
 import math
 import os
 import weakref
-from collections.abc import Mapping
-from threading import RLock
+from collections.abc import Callable, Mapping
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from admitperf.core.asked import Asked
@@ -93,8 +93,13 @@ class Policy:
     """It refuses nothing by design."""
     requires: tuple[Signal | str, ...] = ()
     """Signals it cannot do without, and facts (by name) it makes use of."""
+    needs: ClassVar[Mapping[str, tuple[Signal | str, ...]]] = {}
+    """What a parameter adds to that when it is given, by `parameter`, or by
+    `parameter=value` where one value does; for readers, `require` is what counts."""
     reasons: ClassVar[Mapping[str, Reason]] = {}
     """Reasons of its own."""
+    refuses_with: ClassVar[tuple[str, ...]] = ()
+    """All the reasons it may refuse for; empty = it does not say."""
 
     settings: Settings
     """Its reserved keywords."""
@@ -129,6 +134,7 @@ class Policy:
         self._monotonic_ns = settings.clock.monotonic_ns
         self._observes = type(self).observe is not Policy.observe
         self._takes = type(self).decided is not Policy.decided
+        self._works = type(self).task is not Policy.task
         self._sources = settings.source_table()
         self._journal = Journal(self.name, settings, lambda *at: run_line(self, *at))
         self._begin()
@@ -182,8 +188,14 @@ class Policy:
         """Log records not written yet; it grows while a disk takes none."""
         return int(getattr(self._journal.sink, "waiting_records", 0))
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether it has any work for `background`."""
+        return self._works
+
     def _begin(self) -> None:
         self._lock = RLock()
+        self._at_work = Lock()
         settings = self.settings
         self.ledger = Ledger(reports_outcomes=settings.reports_outcomes)
         self._blindness = Blindness(self.name, settings, self.ledger, self._event)
@@ -229,6 +241,27 @@ class Policy:
         Returns:
             What a request that was started holds until it ends: a `Charge`, several,
             or None. The outcome carries it back (`Outcome.charge`).
+        """
+
+    def task(self, metrics: Snapshot) -> Callable[[], object] | None:  # noqa: ARG002
+        """Work that takes long; None = there is none now.
+
+        Under the policy's lock: copy what the work needs, and no more. What is returned
+        is called without the lock, in a thread of the host's own, while decisions are
+        made, so it reads nothing of the policy and changes nothing of it. One is under
+        way at a time. What either raises is caught and written down once.
+
+        Args:
+            metrics: the newest reading, of no request.
+        """
+        return None
+
+    def task_done(self, metrics: Snapshot, result: object) -> None:
+        """Takes what the work of `task` returned, under the policy's lock.
+
+        Args:
+            metrics: the newest reading by now, of no request.
+            result: of the work.
         """
 
     def require(self, *things: Signal | str) -> None:
@@ -488,6 +521,27 @@ class Policy:
             except Exception as fault:  # noqa: BLE001  then the first decision tries
                 self._event("look_failed", {"error": in_words(fault)})
 
+    def background(self) -> None:
+        """Does the policy's work that takes long, beside its decisions.
+
+        For a thread that may be kept waiting, never one that decides; after each
+        reading, when `look` has taken it in. Does nothing before the first reading,
+        where there is nothing to do, and while another thread is in it. Never raises.
+        `core.background.Background` has it done in a thread of its own.
+        """
+        at_work = self._at_work
+        if not self._works or not at_work.acquire(blocking=False):
+            return
+        try:
+            work = self._task()
+            if work is not None:
+                self._task_done(work())
+        except Exception as error:  # noqa: BLE001  a hook must not cost a host
+            with self._lock:
+                self._hook_failed("task", error)
+        finally:
+            at_work.release()
+
     def flush(self, timeout_s: float = 3.0) -> bool:
         """Writes what the log holds; False when the disk would not take it in time."""
         sink = self._journal.sink
@@ -632,6 +686,9 @@ class Policy:
             self._event("bad_fact", {"facts": request.faults[:8]})
 
     def _take(self, d: Decision, entry: Entry, snapshot: Snapshot) -> None:
+        if snapshot.now_ns != self._now_ns:  # asked a while ago, and answered now
+            view, request = snapshot.view, snapshot.request
+            snapshot = Snapshot(view, request, self.ledger, self._now_ns, self._gates)
         try:
             charge = self.decided(snapshot, d)
             if d.admitted:
@@ -793,6 +850,25 @@ class Policy:
             )
         except Exception as error:  # noqa: BLE001  a hook must not cost a request
             self._hook_failed("observe", error)
+
+    def _task(self) -> Callable[[], object] | None:
+        with self._lock:
+            metrics = self._newest()
+            return None if metrics is None else self.task(metrics)
+
+    def _task_done(self, result: object) -> None:
+        with self._lock:
+            metrics = self._newest()
+            if metrics is not None:  # None: a fork has forgotten it meanwhile
+                self.task_done(metrics, result)
+
+    def _newest(self) -> Snapshot | None:
+        """The newest reading, of no request; None before the first."""
+        now_ns = self._now_ns = self._monotonic_ns()
+        if self._latest is None:
+            return None
+        view = self._latest.at(now_ns)
+        return Snapshot(view, NOTHING_KNOWN, self.ledger, now_ns, self._gates)
 
     def _hook_failed(self, hook: str, error: Exception) -> None:
         if f"{hook}_failed" not in self._said:

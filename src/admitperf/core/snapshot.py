@@ -83,7 +83,8 @@ class Snapshot:
     ) -> tuple[float, float] | None:
         """Mean and variance of one answer's tokens in a class, learnt from outcomes.
 
-        Takes as long as 256 answers take to add up: not for each decision.
+        None before anything was learnt. Its sums are kept: it may be asked for each
+        decision.
         """
         return self._ledger.lengths.moments(model, slo_class)
 
