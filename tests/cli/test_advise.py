@@ -27,6 +27,7 @@ PAGES = {
     "memory": logs.memory,
     "idle": logs.idle,
     "samples": logs.watched,
+    "tight": logs.tight,
 }
 
 
@@ -37,6 +38,32 @@ def test_the_page(run, log, golden, name, few_installed):  # noqa: F811
     assert shown.exit_code == 0, shown.stderr
     assert is_plain(shown.stdout)
     golden(f"advise_{name}.txt", shown.stdout)
+
+
+def test_the_page_that_a_user_sees(run, log, golden):
+    """Letter by letter, with everything that is installed and a log that says most."""
+    shown = run("advise", log(logs.everything()))
+    assert shown.exit_code == 0, shown.stderr
+    assert is_plain(shown.stdout)
+    assert "not installed" not in shown.stdout
+    golden("advise_everything.txt", shown.stdout)
+
+
+def test_a_policy_that_is_too_tight_is_the_first_thing_said(run, log):
+    """And of what its refusals kept low none is called INERT."""
+    top = run("advise", log(logs.tight())).stdout.splitlines()[:10]
+    flat = " ".join(" ".join(top).split())
+    assert "follows first_of is too tight: 90 of 100 (90.0 %) were turned away" in flat
+    inert = flat.partition("INERT")[2].partition("not fired")[0]
+    assert inert == " at their defaults here: deadline_slack, tenant_share "
+
+
+def test_a_policy_is_told_in_full_once_a_page(run, log):
+    """front_door is in every shape; what came of it is said at the first."""
+    told = run("advise", log(logs.everything())).stdout
+    follows = told[told.index("What follows") :]
+    assert follows.count("    - front_door ") > 2
+    assert follows.count("max_projected_kv=None,") == 1
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -75,6 +75,21 @@ def test_a_plan_is_told_and_nothing_is_run(shown, run):
     assert any("smallest p that sign flips" in one for one in told["said"])
 
 
+def test_an_arm_may_be_a_composition(run, tmp_path):
+    """With commas inside its brackets, `fitted` too, and a folder's name for each."""
+    one = "first_of:policies=(tenant_share:weights=(a=2,b=1); queue_depth)"
+    fits = "first_of:policies=(queue_depth:max_waiting=fitted,action=reject)"
+    arms = [f"--policy={one}", f"--policy={fits}"]
+    words = [word for word in SMALL if not word.startswith("--policy")]
+    ran = run(*words, *arms, f"--root={tmp_path}", "--plan-only", "--json")
+    assert ran.exit_code == 0, ran.output
+    assert {job["arm"] for job in json.loads(ran.stdout)["order"]} == {
+        "no_admission",
+        "first_of-policies=tenant_share:weights=_a=2_b=1_queue_depth",
+        "first_of-policies=queue_depth:max_waiting=fitted_action=reject",
+    }
+
+
 def test_the_plan_says_the_hash_of_what_was_planned_first(shown, run):
     """That of the experiment, which stands in its file; what is otherwise is said."""
     _, root = shown
@@ -205,6 +220,12 @@ def test_a_check_that_is_not_met_ends_with_1(shown, run):
         ([*SMALL[1:], "--policy=none"], "no policy 'none'"),
         ([*SMALL[1:], "--policy=queue_depth:"], "nothing follows the colon"),
         ([*SMALL[1:], "--policy=kv_threshold:threshold=7"], "threshold = 7"),
+        (
+            [*SMALL[1:], "--policy=tenant_share:weights=a=2,b=1"],
+            "b=1: b is no parameter (known: weights, contended_at); write name:param=",
+        ),
+        ([*SMALL[1:], "--policy=queue_depth:8"], "'8' is not PARAM=VALUE"),
+        ([*SMALL[1:], "--policy=tenant_share:weights=(a"], "brackets do not match"),
         ([*SMALL[1:], "--blocks=5"], "5 blocks cannot win"),
     ],
 )

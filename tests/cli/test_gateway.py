@@ -135,6 +135,50 @@ def test_a_name_that_is_almost_there_is_told(run, serve):
     assert near in shown.stderr
 
 
+COMPOSED = "any_of:policies=(kv_threshold:threshold=0.8; queue_depth); rate_limit"
+
+
+def test_check_shows_a_composition_part_by_part(run, engine):
+    """With what each was given, and how far the marks of inner ones are."""
+    shown = run(
+        "gateway", "--upstream", engine, "--policy", "first_of",
+        "--param", f"policies={COMPOSED}", "--check",
+    )  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    rows = [" ".join(line.split()) for line in shown.stdout.splitlines()]
+    at = rows.index("policy first_of")
+    assert rows[at + 1 : at + 4] == [
+        "part 1 any_of:policies=(kv_threshold:threshold=0.8; queue_depth)",
+        "part 2 rate_limit",
+        rows[at + 3],
+    ]
+    assert rows[at + 3].startswith("reads kv_pressure from ")
+    flat = " ".join(rows)
+    assert "reach 0.8 of the KV memory is 1,280 of 1,600 tokens; whether" in flat
+
+
+def test_check_in_json_has_the_parts(run, engine):
+    """None of a policy that is no composition; brackets around the value are free."""
+    for param, parts in (
+        (f"policies=({COMPOSED})", COMPOSED.rpartition("; ")[::2]),
+        (None, ()),
+    ):
+        more = ["--policy", "first_of", "--param", param] if param else []
+        shown = run("gateway", "--upstream", engine, *more, "--check", "--json")
+        (pool,) = json.loads(shown.stdout)["pools"]
+        assert pool["parts"] == list(parts)
+
+
+def test_a_required_signal_that_is_missing_stands_where_it_is_read(run, serve):
+    """Not only among all that the engine does not say."""
+    engine = served(serve, b"vllm:num_requests_running 1\n")
+    shown = run("gateway", "--upstream", engine, "--policy", "queue_depth", "--check")
+    assert shown.exit_code == 2
+    assert "reads         queue_depth: NOT SUPPLIED\n" in shown.stdout
+    (row,) = [line for line in shown.stdout.splitlines() if "not supplied" in line]
+    assert "queue_depth" not in row
+
+
 def test_a_gateway_that_only_watches_says_so_first(run, engine):
     """Nobody takes it for one that protects."""
     words = ["gateway", "--upstream", engine, "--check"]

@@ -75,6 +75,15 @@ def test_time_that_goes_back_counts_nothing():
     assert busy._busy_s == pytest.approx(1.0)
 
 
+def test_a_slow_engine_is_slow():
+    """A minute for one piece is a minute, with nothing beside it."""
+    busy = Busy()
+    for number in range(3):
+        busy.more(600.0, number * 100 * S)
+        busy.less(600.0, (number * 100 + 60) * S, done=True)
+    assert busy.rate_per_s(400 * S) == pytest.approx(10.0)
+
+
 def test_nothing_left_is_nothing_at_all():
     """Sizes that a float cannot tell apart leave no rest behind."""
     busy = Busy()
@@ -213,3 +222,18 @@ def test_one_that_never_ends_does_not_make_an_engine_slow(seen):
     clock.advance(600.0)
     policy(QUIET)
     assert told[-1][1] == pytest.approx(20_000 / 20)
+
+
+def test_two_that_are_overtaken_are_both_no_work(seen):
+    """The second counts its own three, once the first is known to be stuck."""
+    told, policy, clock = seen
+    for tokens in (5000, 7000):
+        policy(QUIET, input_tokens=tokens)
+    for _ in range(6):
+        d = policy(QUIET, input_tokens=100)
+        clock.advance(0.1)
+        policy.first_token(d.request_id)
+        policy.outcome(d.request_id)
+    policy(QUIET)
+    ahead = [tokens for tokens, _ in told]
+    assert ahead[2:] == [12_000, 12_000, 12_000, 7000, 7000, 7000, 0]

@@ -146,7 +146,7 @@ def test_every_bound_of_an_slo_has_a_row(table):
 def test_every_call_of_a_host_is_listed(page):
     """Whatever a policy has for its host stands on the page."""
     subclass = {"admit", "defer", "reject", "require", "declared"}
-    subclass |= {"decide", "decided", "observe", "wait_told_ms"}
+    subclass |= {"decide", "decided", "observe", "task", "task_done", "wait_told_ms"}
     calls = {
         name
         for name, value in vars(Policy).items()

@@ -1,9 +1,14 @@
 """Which pool a request belongs to, and a front door made from its description."""
 
+import asyncio
+import threading
+
 import pytest
 
 from admitperf.core.errors import ConfigError
-from admitperf.gateway.edge import Edge
+from admitperf.core.policy import Policy
+from admitperf.core.reading import Reading
+from admitperf.gateway.edge import Edge, Fixed
 from admitperf.gateway.setup import EdgeSetup, PoolSetup, Upstream
 
 
@@ -60,3 +65,57 @@ def test_the_policy_counts_what_is_open_from_the_start():
     """This host reports every end."""
     made = edge(pool(policy="in_flight_cap"))
     assert made.pools["default"].policy.ledger.live
+
+
+LONG_S = 20.0
+"""After so long a test is let go that would hang."""
+
+
+class Slow(Policy):
+    """Has work that lasts until it is let go."""
+
+    name = "slow"
+
+    def __init__(self, **given):
+        super().__init__(**given)
+        self.begun, self.go, self.readings = threading.Event(), threading.Event(), 0
+
+    def decide(self, metrics):
+        """Admit."""
+        return self.admit()
+
+    def observe(self, metrics, outcome):
+        """Count readings."""
+        self.readings += outcome is None
+
+    def task(self, metrics):
+        """Last."""
+        self.begun.set()
+        return lambda: self.go.wait(LONG_S)
+
+
+class Read(Fixed):
+    """Readings that a test makes."""
+
+    def start(self, on_new):
+        """Keeps whom to tell."""
+        self.tell = on_new
+
+
+def test_readings_go_on_while_a_policy_works():
+    """What takes long has a thread of its own: neither the loop's nor the reader's."""
+    policy, seen = Slow(), Read()
+    setup = EdgeSetup(pools=(pool(),))
+    made = Edge(setup, {"default": policy}, {"default": seen})
+
+    async def run():
+        made.start()
+        for n in range(20):
+            seen.pool = Reading({"queue_depth": float(n)})
+            seen.tell()
+        assert policy.begun.wait(LONG_S)
+        assert policy._at_work.locked()
+        assert policy.readings == 20
+
+    asyncio.run(run())
+    policy.go.set()

@@ -99,3 +99,36 @@ def test_a_full_pool_holds_nobody(door):
     asyncio.run(made.app(scope(), one.receive, one.send))
     assert (one.status, made.lines("decision")[0]["reason"]) == (529, "pool_saturated")
     assert int(one.headers["retry-after"]) >= 15
+
+
+def test_a_pool_that_only_seems_full_holds_who_comes(door):
+    """What was sent since the reading may wait there or not: that is no 529."""
+    idle = {"kv_pressure": 0.1, "queue_depth": 0.0, "running": 0.0}
+    started, answered = [], []
+
+    async def app(_scope, receive, send):
+        started.append(json.loads((await receive())["body"])["user"])
+        await until(lambda: answered)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def run():
+        callers = [Caller(json.dumps({"user": name}).encode()) for name in "abc"]
+        tasks = []
+        for one in callers:
+            tasks.append(
+                asyncio.ensure_future(made.app(scope(), one.receive, one.send))
+            )
+            await reaches(len(tasks), lambda: len(started) + len(made.pool.queue))
+        held = len(made.pool.queue), sorted(started)
+        answered.append(True)
+        made.pool.seen.pool = Reading(idle, own_since=True, slots=1)
+        made.pool.queue.pump()
+        await asyncio.gather(*tasks)
+        return held, [one.status for one in callers]
+
+    made = door(
+        app, "front_door", setup=SETUP, full_queue=1,
+        reading=Reading(idle, own_since=True, slots=1),
+    )  # fmt: skip
+    assert asyncio.run(run()) == ((1, ["a", "b"]), [200, 200, 200])

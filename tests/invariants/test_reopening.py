@@ -1,9 +1,16 @@
 """I13: whatever happened, an engine with nothing to do is used again."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.invariants.histories import RAW, play, watched
+from tests.policies.verdicts import needed
+
+from admitperf import ConfigError
+from admitperf.core.reading import Reading
+from admitperf.policies import available
 
 IDLE = {
     "kv_pressure": 0.0,
@@ -73,3 +80,75 @@ def test_i13_an_idle_engine_is_used_again(policy_class, history, left_out):
         policy.outcome(d.request_id)
     facts = {name: value for name, value in CALLER.items() if name not in left_out}
     assert let_in(policy, clock, facts)
+
+
+STUCK = {**CALLER, "session": "gone", "deadline_s": None, "input_tokens": 20_000}
+"""A prompt that a burst of callers could wait behind, and whose answer never begins."""
+
+OTHER = [
+    ("priority_shed", {"max_kv": None, "max_waiting": None, "max_wait_s": 1.0}),
+    ("prefill_backlog", {"target_s": None, "max_tokens": 1000}),
+]
+"""Rules that are off as their policies come, and rest on who waits."""
+
+MANY = {"qlm_inspired": "a second stuck prompt stays in its plan of what is ahead"}
+"""Policies that two stuck requests shut."""
+
+KINDS = {
+    "all known": {},
+    "nothing known": dict.fromkeys(("input_tokens", "max_output_tokens", "deadline_s")),
+}
+
+
+def served_of(policy, clock, raw, facts):
+    """Which of sixty callers are let in, two seconds apart, and each served at once."""
+    let = []
+    for at in range(60):
+        d = policy(raw, stream=True, **{**facts, "session": f"s{at}"})
+        let.append(d.admitted)
+        clock.advance(0.2)
+        if d.admitted:
+            policy.first_token(d.request_id)
+            policy.outcome(d.request_id, ttft_ms=200.0, e2e_ms=200.0, output_tokens=10)
+        pause(policy, clock, raw, 1.8)
+    return let
+
+
+def pause(policy, clock, raw, seconds):
+    """Time passes, with a look at the engine about each second."""
+    for _ in range(round(seconds / 0.9)):
+        clock.advance(0.9)
+        policy.look(Reading(raw, taken_ns=clock.monotonic_ns()))
+
+
+def made_in_every_way():
+    """Each installed policy: as it comes, and with what it needs."""
+    ways = [(name, {}) for name in available()]
+    ways += [(name, needed(name)) for name in available() if needed(name)]
+    for name, bounds in [*ways, *OTHER]:
+        told = ",".join(f"{key}={value}" for key, value in bounds.items())
+        yield pytest.param(name, bounds, id=f"{name}({told})"[:60])
+
+
+def made(name, bounds):
+    """A policy with a clock and a log; skipped where it cannot be made so."""
+    try:
+        return watched(partial(available()[name], **bounds))
+    except ConfigError:
+        pytest.skip("it cannot be made without its parameters")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stuck", [1, 2])
+@pytest.mark.parametrize(("name", "bounds"), list(made_in_every_way()))
+def test_i13_a_stuck_request_shuts_no_door(name, bounds, stuck, kind):
+    """I13: an answer that never begins keeps nobody from an engine that is idle."""
+    policy, clock, log = made(name, bounds)
+    if stuck > 1 and name in MANY:
+        pytest.skip(MANY[name])
+    for _ in range(stuck):
+        policy(IDLE, stream=True, **STUCK)
+    pause(policy, clock, IDLE, 30.0)
+    let = served_of(policy, clock, IDLE, {**CALLER, **KINDS[kind]})
+    assert not any(line.get("blind") for line in log.decisions)
+    assert sum(let) >= len(let) / 2, let

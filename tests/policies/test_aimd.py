@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policies.limited_host import LimitedHost
 
+from admitperf import ConfigError
 from admitperf.policies.aimd import Aimd
+from admitperf.policies.gradient import Gradient
 from admitperf.testing import FakeClock
 
 
@@ -177,11 +179,18 @@ def test_there_is_no_other_cut_before_the_first_had_its_effect():
     assert one.limit == 7
 
 
+@pytest.mark.parametrize("policy", [Aimd, Gradient])
+def test_a_ceiling_under_the_floor_is_told_at_construction(policy):
+    """No limit is between them; equal, they are the limit."""
+    with pytest.raises(ConfigError, match="ceiling = 2 is under floor = 5"):
+        policy(floor=5, ceiling=2)
+    assert policy(floor=5, ceiling=5)._window.whole == 5
+
+
 def test_it_stays_between_floor_and_ceiling():
-    """Whatever the waits are; a ceiling under the floor counts as the floor."""
+    """Whatever the waits are, and whatever it starts with."""
     assert host(start=100, ceiling=20).limit == 20
     assert host(start=1, floor=5).limit == 5
-    assert host(floor=5, ceiling=2).limit == 5
     one = host(start=8, ceiling=10)
     one.fill(8)
     one.look(40)
@@ -262,9 +271,11 @@ def test_no_order_of_events_gets_past_the_limit_or_leaves_its_bounds(steps):
     one = host(start=4, floor=2, ceiling=6, min_samples=1)
     for what, number in steps:
         if what == "ask":
-            before = len(one.open)
+            before, waits = len(one.open), bool(one.waiting)
             d = one.ask()
-            assert d.admitted == (before < d.gates[0].bound)
+            last = d.gates[-1]
+            probes = waits and last.name == "last_let_in_s" and not last.held
+            assert d.admitted == (before < d.gates[0].bound or probes)
             assert 2 <= d.gates[0].bound <= 6
         elif what == "start" and one.waiting:
             one.start(one.waiting[number % len(one.waiting)])
@@ -273,6 +284,60 @@ def test_no_order_of_events_gets_past_the_limit_or_leaves_its_bounds(steps):
         elif what == "look":
             one.look(number)
         elif what == "held" and len(one.open) >= one.limit:
-            assert one.policy.ask(one.reading, stream=True).open
+            d = one.policy.ask(one.reading, stream=True)
+            if d.admitted:
+                one.open.append(d.request_id)
+                one.waiting.append(d.request_id)
         assert len(one.open) <= 6
         assert one.policy.ledger.in_flight == len(one.open)
+
+
+def one_stuck(**given):
+    """A host one of whose requests has waited until the limit is at the floor."""
+    one = host(start=8, **given)
+    stuck = one.ask()
+    one.look(200)
+    assert one.limit == 1
+    return one, stuck
+
+
+def test_a_probe_shows_that_the_oldest_is_stuck_and_the_limit_comes_back():
+    """One is let in past the limit; it ends first, and the cuts are undone."""
+    one, _ = one_stuck()
+    probe = one.ask()
+    assert probe.admitted
+    assert not one.ask().admitted
+    one.end(probe.request_id, ttft_ms=100.0, e2e_ms=100.0)
+    assert one.limit == 8
+
+
+def test_without_an_end_only_a_probe_in_four_seconds_is_let_in():
+    """A queue that stands gets no more than that, and none past the ceiling."""
+    one, _ = one_stuck(ceiling=8)
+    let = []
+    for _ in range(60):
+        let.append(one.ask().admitted)
+        one.look(4)
+    assert sum(let) == 7
+    assert let[:5] == [True, False, False, False, True]
+
+
+def test_a_cut_is_not_undone_by_the_turn_of_an_ordinary_queue():
+    """When the oldest has its first token nobody was stuck: the limit stays."""
+    one, stuck = one_stuck()
+    one.end(stuck.request_id)
+    one.look(1)
+    assert one.limit == 1
+
+
+def test_past_a_stuck_one_the_waits_of_those_that_end_count():
+    """Two seconds of waiting, over and over: the limit is cut all the same."""
+    one, _ = one_stuck()
+    probe = one.ask()
+    one.end(probe.request_id, ttft_ms=100.0, e2e_ms=100.0)
+    for _ in range(8):
+        d = one.ask()
+        one.look(8)
+        if d.admitted:
+            one.end(d.request_id, ttft_ms=2000.0, e2e_ms=2000.0)
+    assert one.limit < 8

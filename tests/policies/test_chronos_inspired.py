@@ -11,7 +11,7 @@ from admitperf import ConfigError, Reading
 from admitperf.bench.callers.records import CallRecord
 from admitperf.bench.callers.score import score
 from admitperf.bench.callers.slo import Slo
-from admitperf.policies.chronos_inspired import REPLICAS_MOST, ChronosInspired
+from admitperf.policies.chronos_inspired import ChronosInspired
 from admitperf.policies.parts.chronos.admissions import Admissions
 from admitperf.policies.parts.chronos.response_time import (
     decodes_most,
@@ -19,6 +19,7 @@ from admitperf.policies.parts.chronos.response_time import (
     load_most,
     prefill_time,
 )
+from admitperf.policies.parts.replicas import REPLICAS_MOST
 from admitperf.testing import FakeClock, MemoryLog
 
 IDLE = {"running": 0.0}
@@ -228,11 +229,39 @@ def test_a_deadline_long_past_is_not_met_by_a_bound_that_is_negative():
 
 
 def test_what_no_empty_window_would_fit_is_told_so():
-    """A prompt that alone is over the cap is not sent to wait for room."""
+    """A prompt that alone takes longer than its deadline is not sent to wait."""
     policy, _ = bounded()
-    d = policy(IDLE, input_tokens=200_000, deadline_s=60.0)
+    d = policy(IDLE, input_tokens=200_000, deadline_s=20.0)
     assert said(d) == ("reject", "deadline_unmeetable", 503)
-    assert gates(d)["prefill_utilisation"][2] is True
+    assert gates(d)["first_token_bound_s"][2] is True
+    assert d.wait == "default"
+
+
+@pytest.mark.parametrize("share", [1.0, 0.125])
+def test_one_before_an_idle_engine_is_no_rate(share):
+    """It passes if it is done in time by itself, whatever part is this process's."""
+    for tokens in (8_000, 80_000):
+        policy, clock = bounded(clock=FakeClock(start_s=600.0), prefill_share=share)
+        assert policy(IDLE, input_tokens=tokens, deadline_s=600.0).admitted
+    busy = {"running": 1.0}
+    d = policy(busy, input_tokens=80_000, deadline_s=600.0)
+    assert (d.reason, d.estimate_ms) == ("prefill_backlog", 60_000)
+    clock.advance(60.0)
+    assert not policy(busy, input_tokens=80_000, deadline_s=600.0).admitted
+    assert policy(IDLE, input_tokens=80_000, deadline_s=600.0).admitted
+
+
+def test_a_part_of_an_engine_bounds_what_others_may_have_sent():
+    """Eight processes: an admission here stands for eight, the newcomer for itself."""
+    policy, _ = bounded(
+        alpha_ms=100 / 128, gamma_ms=0.0, tbt_ms=1e5, prefill_share=0.125
+    )
+    loads = []
+    for _ in range(3):
+        d = policy({"running": 1.0}, input_tokens=128)
+        loads.append(gates(d)["prefill_utilisation"][0])
+        assert d.admitted
+    assert loads == pytest.approx([0.01, 0.09, 0.17])
 
 
 def test_each_check_leaves_its_gate_and_the_first_one_answers():
@@ -300,6 +329,9 @@ def test_the_budget_for_a_token_comes_from_the_slo_of_the_class():
         {"sub_windows": 31},
         {"rate": "median"},
         {"prefill_share": 0.0},
+        {"beta_ms": 1e-320},
+        {"window_s": 1e-320},
+        {"prefill_share": 1e-320},
     ],
 )
 def test_a_wrong_parameter_stops_at_construction(wrong):
@@ -387,7 +419,7 @@ def test_a_window_keeps_its_sub_windows_and_no_more():
     for second in range(5_000):
         window.add(second * 7.0, 0.1)
     assert len(window._kept) == 6
-    assert window.load(1e9, 0.5) == pytest.approx(0.05)
+    assert window.load(1e9, 0.5, 1.0) == pytest.approx(0.05)
 
 
 def test_the_gates_are_in_the_log():
@@ -407,9 +439,11 @@ class Oracle:
         self.seen = []
 
     def load(self, now_s, cost):
-        """Peak rate x mean cost, the candidate among both."""
+        """Peak rate x mean cost, the candidate among both; alone it is none."""
         number = int(now_s // self.part_s)
         seen = [(n, c) for n, c in self.seen if n > number - self.parts]
+        if not seen:
+            return 0.0
         seen.append((number, cost))
         numbers = [n for n, _ in seen]
         peak = max(numbers.count(n) for n in set(numbers)) / self.part_s
@@ -433,8 +467,7 @@ CALLS = st.lists(
 def test_nothing_is_admitted_over_the_bound_in_any_interleaving(calls):
     """Calls, questions and time in any order: the definition agrees each time.
 
-    And of what these checks let in alone, utilisation stays below one half, so the
-    first check only ever meets what fits no empty window.
+    And of what these checks let in beside others, utilisation stays below one half.
     """
     policy, clock = bounded(clock=FakeClock(start_s=1000.0))
     oracle = Oracle(6, 10.0)
@@ -448,7 +481,7 @@ def test_nothing_is_admitted_over_the_bound_in_any_interleaving(calls):
         d = call(IDLE, input_tokens=tokens, deadline_s=deadline_s)
         if not math.isclose(load, load_most(cost, left_s), rel_tol=1e-9):
             assert d.admitted is fits
-        assert d.reason in (None, "deadline_unmeetable")
+        assert d.reason in (None, "deadline_unmeetable", "prefill_backlog")
         if d.admitted:
             assert load < 0.5
             oracle.seen.append((int(clock.monotonic_ns() / 1e9 // 10.0), cost))

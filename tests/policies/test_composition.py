@@ -16,7 +16,11 @@ from admitperf.policies.any_of import AnyOf
 from admitperf.policies.first_of import FirstOf
 from admitperf.policies.in_flight_cap import InFlightCap
 from admitperf.policies.kv_threshold import KvThreshold
-from admitperf.policies.parts.compose.composition import DEPTH_MOST, PARTS_MOST
+from admitperf.policies.parts.compose import part_list, written
+from admitperf.policies.parts.compose.brackets import pieces
+from admitperf.policies.parts.compose.shape import DEPTH_MOST, PARTS_MOST, TEXT_MOST
+from admitperf.policies.parts.compose.written import read, replaced, spelt
+from admitperf.policies.parts.tenancy.weights import weights_of
 from admitperf.policies.queue_depth import QueueDepth
 from admitperf.policies.rate_limit import RateLimit
 from admitperf.testing import FakeClock, MemoryLog
@@ -84,7 +88,7 @@ def composed(kind, parts, **given_):
             ("kv_threshold", {"threshold": 0.85, "action": "reject"}),
             {"in_flight_cap": {"max_per_tenant": 2}},
         ],
-        [
+        lambda: [
             KvThreshold(threshold=0.85, action="reject"),
             "in_flight_cap:max_per_tenant=2",
         ],
@@ -92,7 +96,7 @@ def composed(kind, parts, **given_):
 )
 def test_parts_are_named_in_any_of_these_ways(kind, parts):
     """From a text, as a file has them, or from Python: the same policy."""
-    policy = composed(kind, parts)
+    policy = composed(kind, parts() if callable(parts) else parts)
     first, second = policy.parts
     assert (first.threshold, first.action) == (0.85, "reject")
     assert (second.max_in_flight, second.max_per_tenant) == (100, 2)
@@ -144,9 +148,18 @@ def test_every_fault_of_every_part_is_told_at_once():
         ([("queue_depth", 7)], "queue_depth: 7 are no parameters"),
         ([{"queue_depth": {}, "rate_limit": {}}], "is no policy and no name"),
         ("queue_depth:enforce=0.5", "enforce is a setting of the whole"),
+        ("rate_limit:clock=5", "rate_limit: clock is a setting of the whole"),
+        (
+            [("rate_limit", {"reports_outcomes": 5})],
+            "rate_limit: reports_outcomes is a setting of the whole",
+        ),
+        ("rate_limit:rate_per_s=1e-300", "rate_limit: rate_per_s = 1e-300 is not from"),
+        ("chronos_inspired:beta_ms=1e-320", "chronos_inspired: beta_ms = 1e-320"),
+        ([{7: {}}], "is no policy and no name"),
         ([QueueDepth(log=MemoryLog())], "log is a setting of the whole"),
         ([one := QueueDepth(), one], "one object stands there twice"),
         ("queue_depth;" * (PARTS_MOST + 1), "17 are more than 16"),
+        ('tenant_share:weights=("a=2)', "brackets do not match, or quotes"),
     ],
 )
 def test_what_cannot_be_parts_stops_at_construction(parts, fault):
@@ -154,6 +167,146 @@ def test_what_cannot_be_parts_stops_at_construction(parts, fault):
     with pytest.raises(ConfigError) as error:
         FirstOf(policies=parts)
     assert fault in str(error.value)
+
+
+def test_whatever_a_constructor_raises_is_a_fault_of_that_part(monkeypatch):
+    """In one line, beside the faults of the others."""
+
+    def broken(self, **_):
+        raise OverflowError("too\nlarge")
+
+    monkeypatch.setattr(RateLimit, "__init__", broken)
+    with pytest.raises(ConfigError) as error:
+        FirstOf(policies="rate_limit; queue_depth:max_waiting=-1")
+    assert error.value.faults == [
+        "policies: rate_limit: OverflowError: too large",
+        "policies: queue_depth: max_waiting = -1 is not at least 0",
+    ]
+
+
+def cyclic(kind):
+    """Parts that contain themselves, or are nested far too deep."""
+    mapping, nested, deep, text = {}, [], [], "queue_depth"
+    mapping["first_of"] = {"policies": mapping}
+    nested.append(("first_of", {"policies": nested}))
+    for _ in range(5000):
+        deep = [deep]
+    for _ in range(200):
+        text = f"first_of:policies=({text})"
+    return {"mapping": mapping, "list": nested, "deep": deep, "text": text}[kind]
+
+
+@pytest.mark.parametrize("kind", ["mapping", "list", "text", "deep"])
+def test_no_depth_is_too_much_for_a_fault(kind, monkeypatch):
+    """It is told in one short line, before any part is made; dividing leaves it."""
+    monkeypatch.setattr(QueueDepth, "__init__", None)
+    told = cyclic(kind)
+    with pytest.raises(ConfigError) as error:
+        FirstOf(policies=told)
+    fault = "no policy" if kind == "deep" else "nested more than 4 deep"
+    assert fault in str(error.value)
+    assert len(str(error.value)) < 300
+    assert FirstOf.divided({"policies": told}, 8)["policies"] is told
+    with pytest.raises(ConfigError):
+        replaced(told, lambda _, value: value)
+
+
+@pytest.mark.parametrize(
+    ("told", "fault"),
+    [
+        ("kv_threshold;" * 1000, "1000 are more than 16"),
+        ("kv_threshold;" * 20_000, "letters are more than 20000"),
+        (["kv_threshold"] * 1000, "1000 are more than 16"),
+        (["kv_threshold:" + "x" * TEXT_MOST], "letters are more than 20000"),
+        ("first_of:policies=(" + "kv_threshold;" * 16 + ")", "17 are more than 16"),
+        ([("first_of", {"policies": ["kv_threshold"] * 1000})], "1001 are more"),
+    ],
+)
+def test_size_is_looked_at_before_anything_is_made(told, fault, monkeypatch):
+    """A composition far too large costs nobody a minute, or a page of faults."""
+    monkeypatch.setattr(part_list, "load", None)
+    monkeypatch.setattr(written, "load", None)
+    with pytest.raises(ConfigError) as error:
+        FirstOf(policies=told)
+    assert fault in str(error.value)
+    assert len(error.value.faults) == 1
+
+
+NAMES = st.text(st.sampled_from('ab,;=()" \\\t\n:é'), min_size=1, max_size=6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(weights=st.dictionaries(NAMES, st.floats(0.1, 9), max_size=4))
+def test_the_text_of_weights_makes_the_same_weights(weights):
+    """Whatever the names of tenants are."""
+    text = spelt("first_of", {"policies": spelt("tenant_share", {"weights": weights})})
+    inner = read(text)[1]["policies"]
+    assert pieces(inner, ";") == [inner]
+    assert weights_of(read(inner)[1]["weights"]) == weights
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [{"a)b": 2, "x;y": 1}, {"a,b=3": 2, "c d": 1}, {'"': 1, "\\": 2, "(": 3}, {}],
+)
+def test_the_text_of_parts_makes_the_same_parts(weights):
+    """Of nested ones too, to every parameter."""
+    part = ("tenant_share", {"weights": weights})
+    made = FirstOf(policies=[part, ("any_of", {"policies": [part, "rate_limit"]})])
+    again = FirstOf(policies=made.parameters["policies"])
+    assert again.parameters == made.parameters
+    for policy in (made, again):
+        assert policy.parts[0]._weights == weights
+        assert policy.parts[1].parts[0]._weights == weights
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["none", "5", "true", "(a)", '"a"', "a)b", " a ", ""]),
+    NAMES,
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(value=VALUES, nested=st.integers(0, 2))
+def test_a_value_of_any_kind_is_read_as_it_was(value, nested):
+    """Text is told from a number, true, false and none."""
+    text = spelt("queue_depth", {"max_waiting": value})
+    for _ in range(nested):
+        text = spelt("first_of", {"policies": text})
+    for _ in range(nested):
+        text = read(text)[1]["policies"]
+    found = read(text)[1]["max_waiting"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_an_object_is_a_part_of_one_whole_for_good():
+    """Its name, and so its accounts, are that one's: another would not find them."""
+    part, spare = QueueDepth(), RateLimit()
+    with pytest.raises(ConfigError):
+        FirstOf(policies=[spare, "nobody"])
+    whole = FirstOf(policies=[part, QueueDepth()])
+    assert [one.name for one in whole.parts] == ["queue_depth 1", "queue_depth 2"]
+    with pytest.raises(ConfigError, match="queue_depth 1: this one is a part of"):
+        AnyOf(policies=[part])
+    assert AllOf(policies=[spare]).parts == (spare,)
+    with pytest.raises(ConfigError, match="rate_limit: this one is a part of another"):
+        FirstOf(policies=[spare, "queue_depth"])
+    assert part.name == "queue_depth 1"
+
+
+def test_a_policy_that_decided_by_itself_becomes_no_part():
+    """What it has open is in its own ledger, under its own name."""
+    part = RateLimit(clock=FakeClock(start_s=10.0), reports_outcomes=True)
+    d = part({})
+    with pytest.raises(ConfigError, match="rate_limit: this one has decided by itself"):
+        FirstOf(policies=[part, RateLimit()])
+    assert part.name == "rate_limit"
+    part.outcome(d.request_id)
+    assert not part.ledger._accounts
 
 
 def test_compositions_are_nested_but_not_without_end():
@@ -264,6 +417,49 @@ def test_a_part_that_fails_costs_the_others_nothing():
     assert events.count("decided_failed") == events.count("observe_failed") == 1
 
 
+class Working(Policy):
+    """Has work, which may raise, and keeps what came of it."""
+
+    name = "working"
+    work = None
+
+    def __init__(self, **given):
+        super().__init__(**given)
+        self.results = []
+
+    def decide(self, metrics):
+        """Admit."""
+        return self.admit()
+
+    def task(self, metrics):
+        """What it was made with."""
+        return self.work
+
+    def task_done(self, metrics, result):
+        """Keep it."""
+        self.results.append(result)
+
+
+def test_each_part_has_its_own_work_and_what_comes_of_it():
+    """Nested ones too; a part without any, or whose work fails, costs no other."""
+    log = MemoryLog()
+    a, idle, fails, inner = (Working() for _ in range(4))
+    a.work, fails.work, inner.work = lambda: "a", lambda: 1 / 0, lambda: "b"
+    policy = composed(FirstOf, [a, idle, fails, AllOf(policies=[inner])], log=log)
+    policy({})
+    policy.background()
+    assert [one.results for one in (a, idle, fails, inner)] == [["a"], [], [], ["b"]]
+    [failed] = [line for line in log.controls if line["event"] == "task_failed"]
+    assert "ZeroDivisionError" in failed["error"]
+
+
+def test_without_work_there_is_none():
+    """Nothing is handed in."""
+    policy = composed(FirstOf, [Working(), "no_admission"])
+    policy({})
+    assert policy._task() is None
+
+
 def test_the_line_says_which_part_spoke():
     """A gate by the part's place and name holds when it refuses."""
     log = MemoryLog()
@@ -294,18 +490,26 @@ def test_the_run_is_described_by_every_parameter_of_every_part():
     [
         "in_flight_cap:max_in_flight=9; rate_limit:rate_per_s=8",
         [("in_flight_cap", {"max_in_flight": 9}), ("rate_limit", {"rate_per_s": 8})],
-        [InFlightCap(max_in_flight=9), RateLimit(rate_per_s=8)],
+        lambda: [InFlightCap(max_in_flight=9), RateLimit(rate_per_s=8)],
         "first_of:policies=(in_flight_cap:max_in_flight=9; rate_limit:rate_per_s=8)",
     ],
 )
 def test_one_process_of_several_gets_its_part_of_each_bound(parts):
     """Also of what was left at its default, and within another composition."""
+    parts = parts() if callable(parts) else parts
     shares = FirstOf.divided({"policies": parts, "blind_cap": 10}, 4)
     assert shares.pop("blind_cap") == 3
     made = FirstOf(**shares).parts
     cap, rate = made if len(made) > 1 else made[0].parts
     assert (cap.max_in_flight, rate.rate_per_s, rate.burst) == (3, 2.0, 5)
     assert FirstOf.divided({"policies": parts}, 1) == {"policies": parts}
+
+
+def test_what_was_divided_can_be_made_twice():
+    """As a host does that checks what it was told, and then starts with it."""
+    shares = FirstOf.divided({"policies": "rate_limit; any_of:policies=rate_limit"}, 4)
+    for _ in range(2):
+        assert FirstOf(**shares).parts[0].burst == 5
 
 
 def test_dividing_what_cannot_be_read_leaves_the_fault_to_construction():

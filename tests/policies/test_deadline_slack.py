@@ -205,14 +205,16 @@ def test_an_answer_that_is_late_by_itself_is_a_probe_too():
     assert engine.policy.ledger.charges(("deadline_slack", "probe")) == 1
 
 
-def test_what_only_the_prompts_ahead_make_late_is_no_probe():
-    """They are worked off, and then it fits: there is nothing to find out."""
+def test_what_only_the_prompts_ahead_make_late_is_let_in_each_four_seconds():
+    """They are worked off, and then it fits: only a stuck one is to be found out."""
     engine = Engine().measured()
     engine.policy(RAW, input_tokens=60_000)
+    late = []
     for _ in range(30):
         engine.clock.advance(1.0)
         d = engine.policy(RAW, input_tokens=1000, deadline_s=20.0)
-        assert said(d) == LATE
+        late.append(said(d) == LATE)
+    assert late == ([True] * 3 + [False]) * 7 + [True] * 2
 
 
 @pytest.mark.parametrize("deadline_is", ["first_token", "end"])
@@ -399,3 +401,21 @@ def test_in_no_order_of_events_starts_more_than_a_probe_that_would_be_late(
     for rid in host.opened:
         host.policy.outcome(rid)
     assert host.policy.ledger.charges(("deadline_slack", "probe")) == 0
+
+
+def test_a_prompt_that_is_stuck_lets_a_probe_by():
+    """Where nobody was let in for four seconds one is, however late it is foretold."""
+    clock = FakeClock()
+    policy = DeadlineSlack(clock=clock, reports_outcomes=True)
+    for _ in range(3):
+        d = policy({}, input_tokens=100)
+        clock.advance(0.1)
+        policy.first_token(d.request_id)
+        policy.outcome(d.request_id)
+    policy({}, input_tokens=50_000)
+    clock.advance(3.9)
+    caller = {"input_tokens": 100, "deadline_s": 5.0}
+    assert policy({}, **caller).reason == "deadline_unmeetable"
+    clock.advance(0.2)
+    assert policy({}, **caller).admitted
+    assert policy({}, **caller).reason == "deadline_unmeetable"

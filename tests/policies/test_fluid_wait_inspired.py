@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 
 from admitperf import ConfigError, MissingSignal, Reading
 from admitperf.core.request import Request
-from admitperf.policies.fluid_wait_inspired import (
-    REPLICAS_MOST,
-    SEGMENTS,
-    FluidWaitInspired,
-)
+from admitperf.policies.fluid_wait_inspired import SEGMENTS, FluidWaitInspired
 from admitperf.policies.parts.fluid_wait.stages import STEP_S
+from admitperf.policies.parts.replicas import REPLICAS_MOST
 from admitperf.testing import FakeClock, MemoryLog
 
 CAPACITY = 10_000.0

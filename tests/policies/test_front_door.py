@@ -104,6 +104,7 @@ def test_an_engine_that_cannot_say_it_stops_the_start():
         ({"full_queue": 0}, "full_queue = 0"),
         ({"full_load": 0.0}, "full_load = 0.0"),
         ({"target_wait_s": 0.0}, "target_wait_s = 0.0"),
+        ({"high_water": 0.0}, "high_water = 0.0"),
         ({"max_per_session": 0}, "max_per_session = 0"),
         ({"threshold": 0.9}, "threshold is no parameter"),
     ],
@@ -135,7 +136,7 @@ def test_every_rule_that_is_on_leaves_its_gate_although_none_holds():
         ("kv_pressure", 0.9): False,
         ("kv_pressure", 0.97): False,
         ("prompt_kv", 1.0): False,
-        ("projected_kv", 0.95): False,
+        ("projected_kv", 0.97): False,
         ("tenant_share", 0.5): False,
         ("queue_depth", 0.0): False,
         ("session_in_flight", 2.0): False,
@@ -143,6 +144,7 @@ def test_every_rule_that_is_on_leaves_its_gate_although_none_holds():
         ("forecast_slack_s", 1.0): False,
         ("oldest_wait_s", 5.0): False,
         ("emptiest_replica", 1.0): False,
+        ("this_replica", 1.0): False,
     }
 
 
@@ -151,7 +153,7 @@ def test_every_rule_that_is_on_leaves_its_gate_although_none_holds():
     [
         ({"high_water": 0.9}, ["kv_pressure"]),
         ({"target_wait_s": 1.0}, ["queue_depth", "oldest_wait_s"]),
-        ({"full_queue": 8}, ["emptiest_replica"]),
+        ({"full_queue": 8}, ["emptiest_replica", "this_replica"]),
         ({"max_per_session": 2}, ["session_in_flight"]),
     ],
 )
@@ -176,6 +178,7 @@ def test_one_that_refuses_hides_no_other():
         "session_in_flight",
         "deadline_slack_s",
         "oldest_wait_s",
+        "last_let_in_s",
         "emptiest_replica",
     }
 
@@ -218,7 +221,7 @@ def test_asking_often_changes_nothing():
 
 
 @settings(deadline=None, max_examples=100)
-@given(kv=st.floats(0, 1), threshold=st.floats(0, 1))
+@given(kv=st.floats(0, 1), threshold=st.floats(0, 1, exclude_min=True))
 def test_the_mark_alone_is_kv_threshold(kv, threshold):
     """The same verdict and the same reason for every pressure and every bound."""
     seen = snapshot({"kv_pressure": kv})
@@ -396,8 +399,8 @@ def test_a_slow_measurement_locks_nobody_out_for_good():
     """With nothing ahead one is let in, so that the rate is measured again."""
     clock = FakeClock()
     policy = door(min_slack_s=0.0, clock=clock)
-    _measure(policy, clock, per_s=10.0)
-    asks = {"input_tokens": 1000, "deadline_s": 20.0, "stream": True}
+    _measure(policy, clock, per_s=100.0)
+    asks = {"input_tokens": 1000, "deadline_s": 5.0, "stream": True}
     first = policy(page(), **asks)
     assert first.admitted
     assert policy(page(), **asks).reason == "deadline_unmeetable"
@@ -501,7 +504,7 @@ def test_who_was_served_in_time_stays_so_when_an_earlier_one_ends_later():
     [
         ({"kv_pressure": 0.98}, {}, "kv_pressure"),
         ({"oldest_wait_s": 6.0, "queue_depth": 1}, {}, "queue_age"),
-        ({"kv_pressure": 0.92}, {"max_projected_kv": 0.95}, "kv_headroom"),
+        ({"kv_pressure": 0.966}, {"max_projected_kv": 0.95}, "kv_headroom"),
         ({"session_in_flight": 2}, {"max_per_session": 2}, "session_in_flight"),
     ],
 )
@@ -519,6 +522,36 @@ def test_a_cheap_request_that_has_to_wait_is_the_first_to_be_let_out(
         FIRST_OUT,
     )
     assert (str(other.verdict), other.rank) == ("defer", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kv", "prompt", "cached", "reason"),
+    [
+        (0.60, 4000, 3950, None),  # a long prefix that is known cached
+        (0.96, 4000, 3950, None),
+        (0.966, 4000, 3950, "kv_headroom"),
+        (0.60, 4000, 3800, "kv_headroom"),  # cached, and not cheap
+        (0.60, 4000, 0, "kv_headroom"),
+        (0.0, 10_001, 10_000, "too_large"),
+    ],
+)
+def test_a_cheap_one_fits_up_to_the_hard_bound_by_what_is_left_to_compute(
+    kv, prompt, cached, reason
+):
+    """Its cached prefix is no prompt that would not fit; of 10,000 it adds 50."""
+    policy = door(high_water=0.95, cheap_tokens=100, max_projected_kv=0.95)
+    facts = {"input_tokens": prompt, "cached_tokens": cached}
+    d = policy.decide(snapshot({**WELL, "kv_pressure": kv}, **facts))
+    assert d.reason == reason
+
+
+def test_a_cheap_one_is_never_held_to_less_than_the_others():
+    """With a projected bound over the hard one it has that."""
+    bounds = {"max_projected_kv": 1.0, "cheap_tokens": 100, "hard_kv": 0.92}
+    policy = door(high_water=0.9, **bounds)
+    facts = {"input_tokens": 1000, "cached_tokens": 950, "max_output_tokens": 900}
+    sees = {**WELL, "kv_pressure": 0.89}
+    assert policy.decide(snapshot(sees, **facts)).reason is None
 
 
 @pytest.mark.parametrize(("cached", "bound"), [(950, 0.97), (100, 0.9)])
@@ -635,16 +668,63 @@ def test_a_replica_that_can_no_longer_be_read_is_none():
     assert pool.ask("a")[1] == "pool_saturated"
 
 
-def test_what_was_sent_since_the_reading_fills_a_replica():
-    """A burst between two readings is not let past the bound."""
+@pytest.mark.parametrize("name", ["a", None])
+def test_what_was_sent_since_the_reading_fills_a_replica_and_makes_nothing_final(name):
+    """A burst is not let past the bound; only a reading says that it is too much."""
     pool = Replicas(full_queue=3)
-    pool.say("a", queue_depth=1.0)
-    assert [pool.ask("a")[0] for _ in range(4)] == [
-        "admit",
-        "admit",
-        "reject",
-        "reject",
+    pool.say(name, queue_depth=1.0)
+    assert [pool.ask(name)[:2] for _ in range(4)] == [
+        ("admit", None),
+        ("admit", None),
+        ("defer", "queue_depth"),
+        ("defer", "queue_depth"),
     ]
+    pool.say(name, queue_depth=3.0)
+    assert pool.ask(name) == ("reject", "pool_saturated", 529)
+
+
+def test_of_a_burst_on_an_idle_engine_nobody_is_refused_for_good():
+    """Of 100 at once those past the slots that were seen wait, and go with readings."""
+    pool = Replicas(full_queue=16)
+    pool.say(None, queue_depth=0.0, running=0.0)
+    told = [pool.ask(None)[:2] for _ in range(100)]
+    let_in = told.count(("admit", None))
+    assert 16 < let_in < 100
+    assert set(told[let_in:]) == {("defer", "queue_depth")}
+    pool.clock.advance(0.25)
+    pool.say(None, queue_depth=0.0, running=float(let_in))
+    told = [pool.ask(None)[:2] for _ in range(100 - let_in)]
+    assert told[:let_in] == [("admit", None)] * let_in
+
+
+def test_with_its_slots_told_an_idle_engine_takes_the_burst_whole():
+    """What need not be guessed defers nobody."""
+    policy = door(full_queue=16)
+    idle = page(queue_depth=0.0, running=0.0)
+    reading = Reading(
+        idle, taken_ns=policy.settings.clock.monotonic_ns(), own_since=True, slots=256
+    )
+    assert all(policy(reading).admitted for _ in range(100))
+
+
+def test_a_replica_that_only_seems_full_keeps_529_from_being_said():
+    """One is full by its reading, the other by what was sent to it since."""
+    pool = Replicas(full_queue=8)
+    pool.say("a", queue_depth=9.0)
+    pool.say("b", queue_depth=7.0)
+    assert pool.ask("b")[0] == "admit"
+    assert pool.ask("b") == pool.ask("a") == ("defer", "queue_depth", 503)
+
+
+def test_a_decision_remembers_no_replica():
+    """Asking is free of traces; a reading is what is remembered."""
+    policy = door(full_queue=8)
+    other = Reading(page(), replica="other", taken_ns=0)
+    seen = snapshot(WELL)
+    policy.decide(seen)
+    assert not policy._replicas._seen
+    policy.look(other)
+    assert set(policy._replicas._seen) == {"other"}
 
 
 def test_names_of_replicas_fill_no_memory():
@@ -719,6 +799,8 @@ def size(bound, sees, asks):
     whole = sees["kv_capacity_tokens"]
     if tokens > whole:
         return "too_large"
+    if is_cheap(bound, asks):
+        tokens, most = max(0, tokens - asks["cached_tokens"]), max(most, 0.97)
     own = (tokens + (asks["max_output_tokens"] or 0)) / whole
     return "kv_headroom" if sees["kv_pressure"] + min(own, most - 0.05) > most else None
 
@@ -807,3 +889,41 @@ def test_cheap_or_not_is_nothing_to_these(reason):
     }[reason]
     d = policy.decide(snapshot({**WELL, **sees}, tenant="t", **CACHED))
     assert d.reason == reason
+
+
+@pytest.mark.parametrize("raw", [page(), QUEUE], ids=["none queued", "a queue"])
+def test_a_stuck_request_is_found_out_by_a_probe(raw):
+    """One is let in where nobody was for four seconds; served soon, it opens."""
+    clock = FakeClock(start_s=1000.0)
+    policy = door(target_wait_s=1.0, clock=clock)
+    policy(raw, stream=True)
+    clock.advance(30.0)
+    probe = policy(raw)
+    assert probe.admitted
+    assert policy(raw).reason == "queue_age"
+    clock.advance(0.2)
+    policy.first_token(probe.request_id)
+    policy.outcome(probe.request_id, ttft_ms=200.0, e2e_ms=200.0)
+    assert policy(raw).admitted
+    clock.advance(3.9)
+    assert policy(raw).admitted
+    clock.advance(9.0)
+    policy(raw)
+    assert policy(raw).reason == "queue_age"  # what was shown is ten seconds old
+
+
+def test_a_probe_passes_the_forecast_of_what_is_stuck_too():
+    """Tokens ahead that never are worked off refuse no deadline for ever."""
+    clock = FakeClock(start_s=1000.0)
+    policy = door(min_slack_s=0.0, clock=clock)
+    for _ in range(3):
+        d = policy(page(), input_tokens=100)
+        clock.advance(0.1)
+        policy.first_token(d.request_id)
+        policy.outcome(d.request_id)
+    policy(page(), input_tokens=50_000)
+    clock.advance(3.9)
+    caller = {"input_tokens": 100, "deadline_s": 5.0}
+    assert policy(page(), **caller).reason == "deadline_unmeetable"
+    clock.advance(0.2)
+    assert policy(page(), **caller).admitted

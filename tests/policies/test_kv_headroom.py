@@ -120,6 +120,13 @@ def test_asking_and_refusing_charge_nothing():
     assert charges(policy) == (1500, 0)
 
 
+def test_a_cached_prompt_is_booked_as_a_whole():
+    """While it runs its blocks are in use, whoever computed them."""
+    policy, _ = headroom()
+    assert policy(engine(), input_tokens=1000, cached_tokens=900).admitted
+    assert charges(policy) == (1000, 0)
+
+
 def test_what_a_split_lets_in_is_not_charged_as_admitted():
     """A request refused on paper and served is the engine's news, not our promise."""
     policy, _ = headroom(enforce=0.0)

@@ -11,6 +11,7 @@ from admitperf.core.declared import REQUIRED
 from admitperf.core.reasons import DEFAULT, PRESETS, table
 from admitperf.core.signal import Signal
 from admitperf.policies import load
+from admitperf.policies.parts.compose.composition import Composition
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,6 +105,59 @@ def test_the_refusals_on_the_page_are_the_ones_that_are_tested(name, page):
         if policy == name and not (verdict == "reject" and _can_choose(policy))
     }
     assert told == usual
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_class_says_the_refusals_of_the_page(name, page):
+    """`admitperf policies` lists them; a composition's are those of its parts."""
+    told = [row[0].strip("`") for row in rows(sections(page(name))["Refuses with"])]
+    if not issubclass(load(name), Composition):
+        assert list(load(name).refuses_with) == told
+
+
+GIVEN = {
+    "front_door": {
+        "max_projected_kv": 0.9,
+        "high_water": 0.9,
+        "target_wait_s": 1.0,
+        "full_queue": 8,
+        "full_load": 1.0,
+        "max_share": 0.5,
+        "max_per_session": 2,
+        "min_slack_s": 0.0,
+        "cheap_tokens": 10,
+    },
+    "in_flight_cap": {"max_per_tenant": 1, "max_per_session": 1},
+    "priority_shed": {"max_kv": 0.9, "max_waiting": 3, "max_wait_s": 1.0},
+    "rate_limit": {"per=tenant": "tenant", "cost=tokens": "tokens"},
+    "tenant_share": {"contended_at": 3},
+    "thunder_inspired": {"shared=measured": "measured"},
+}
+"""A value of each parameter that adds to what its policy reads."""
+
+MORE = {"rate_limit": {"rate_per_s": 1.0, "burst": 1}}
+
+
+def test_every_policy_that_needs_more_is_looked_at():
+    """A new one gets its row above."""
+    assert {n for n in OURS if load(n).needs} == set(GIVEN)
+    assert all(list(load(n).needs) == list(GIVEN[n]) for n in GIVEN)
+
+
+@pytest.mark.parametrize("key", [(n, k) for n, given in GIVEN.items() for k in given])
+def test_what_a_parameter_adds_is_what_is_required_with_it(key):
+    """The class says it to a reader; the policy that is made goes by the same."""
+    (name, parameter), cls = key, load(key[0])
+    given = {parameter.partition("=")[0]: GIVEN[name][parameter]}
+    made = cls(**{**needed(name), **MORE.get(name, {}), **given})
+    assert set(cls.needs[parameter]) <= set(made.requires)
+
+
+def test_a_parameter_that_is_off_adds_nothing():
+    """What no bound that was given reads is not required."""
+    door = load("front_door")
+    made = door(high_water=None, target_wait_s=None, full_queue=3)
+    assert made.requires == door.needs["full_queue"]
 
 
 def _can_choose(policy):

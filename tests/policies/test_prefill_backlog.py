@@ -64,10 +64,11 @@ def test_with_nothing_ahead_a_request_of_any_length_passes():
     assert not policy(RAW, input_tokens=50_000).admitted
     policy.first_token(long.request_id)
     assert policy(RAW, input_tokens=50_000).admitted
+    lately = ["last_let_in_s", 0.0, "<", 4.0, True]
     assert [line["gates"] for line in log.decisions[:3]] == [
         [["prefill_backlog_tokens", 50_000.0, ">", 50_000.0, False]],
-        [["prefill_backlog_tokens", 50_001.0, ">", 1000.0, True]],
-        [["prefill_backlog_tokens", 100_000.0, ">", 50_000.0, True]],
+        [["prefill_backlog_tokens", 50_001.0, ">", 1000.0, True], lately],
+        [["prefill_backlog_tokens", 100_000.0, ">", 50_000.0, True], lately],
     ]
 
 
@@ -240,10 +241,13 @@ class Host:
         self.open = []
 
     def start(self, call, tokens):
-        """One request, let in exactly when it fits."""
-        ahead = sum(self.waiting.values())
+        """One request, let in exactly when it fits, or as a probe."""
+        ahead = self.policy.ledger.prefill.left
+        assert ahead <= sum(self.waiting.values())  # less what was overtaken
         d = call(RAW, input_tokens=tokens)
-        assert d.admitted is (ahead == 0 or ahead + tokens <= self.bound)
+        probe = any(gate.name == "last_let_in_s" and gate.held for gate in d.gates)
+        fits = ahead == 0 or ahead + tokens <= self.bound
+        assert d.admitted is (fits or probe)
         if d.admitted:
             self.waiting[d.request_id] = tokens
             self.open.append(d.request_id)
@@ -276,3 +280,20 @@ def test_no_order_of_events_gets_past_the_bound(steps, bound):
     for rid in host.open:
         host.policy.outcome(rid)
     assert host.policy.ledger.prefill.left == 0
+
+
+def test_a_prompt_that_is_stuck_lets_a_probe_by():
+    """One each four seconds; three first tokens later it is no backlog any more."""
+    policy, clock = bounded(max_tokens=1000, target_s=None)
+    policy({}, input_tokens=50_000, stream=True)
+    clock.advance(30.0)
+    let = []
+    for _ in range(10):
+        d = policy({}, input_tokens=100)
+        let.append(d.admitted)
+        clock.advance(0.2)
+        if d.admitted:
+            policy.first_token(d.request_id)
+            policy.outcome(d.request_id)
+        clock.advance(1.8)
+    assert let == [True, False, True, False] + 6 * [True]

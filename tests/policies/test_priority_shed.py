@@ -8,25 +8,28 @@ from hypothesis import strategies as st
 
 from admitperf import ConfigError
 from admitperf.core.reading import Reading
-from admitperf.policies.priority_shed import PriorityShed
+from admitperf.policies.priority_shed import LATELY_S, PriorityShed
 from admitperf.testing import FakeClock
 
 
 class Pool:
     """A policy, and an engine whose queue is what a test says."""
 
-    def __init__(self, **given):
+    def __init__(self, traffic=(0, 1, 2), **given):
+        self.traffic = traffic
         self.clock = FakeClock(start_s=1000.0)
         self.policy = PriorityShed(clock=self.clock, **given)
         self.reading = None
         self.queue(0)
 
     def queue(self, depth, seconds=0.0, kv=0.1):
-        """So many wait, for so long, with a look each quarter of a second."""
+        """So many wait, for so long: a look and requests each quarter of a second."""
         for _ in range(max(1, round(seconds * 4))):
             raw = {"kv_cache_usage_perc": kv, "num_requests_waiting": float(depth)}
             self.reading = Reading(raw, taken_ns=self.clock.monotonic_ns())
             self.policy.look(self.reading)
+            for priority in self.traffic:
+                self.ask(priority)
             self.clock.advance(0.25)
 
     def ask(self, priority=None):
@@ -144,9 +147,36 @@ def test_who_is_refused_in_calm_is_told_when_the_cut_off_comes_down():
 )
 def test_a_priority_counts_as_the_highest_level_it_reaches(priority, admitted):
     """Between two levels it is the lower; below all, the lowest; none is 0."""
-    pool = Pool(levels="0,10,20")
+    pool = Pool(traffic=(0, 10, 20), levels="0,10,20")
     pool.queue(5)
     assert pool.ask(priority).admitted == admitted
+
+
+@pytest.mark.parametrize("named", [None, 0, 1, 2, 7])
+def test_where_all_are_of_one_priority_only_the_hard_bound_refuses(named):
+    """Switched on where nobody names one, it is a plain bound and locks nobody out."""
+    pool = Pool(traffic=(named,))
+    pool.queue(9, seconds=60)
+    assert pool.ask(named).admitted
+    pool.queue(10)
+    assert pool.ask(named).reason == "queue_depth"
+    pool.queue(9)
+    assert pool.ask(named).admitted
+
+
+def test_a_level_gives_way_to_those_over_it_only_while_they_come():
+    """A minute after the last of them it is the highest that there is."""
+    pool = Pool(traffic=(None, 1))
+    pool.queue(5, seconds=9)
+    assert (pool.ask().admitted, pool.ask(1).admitted) == (False, True)
+    pool.traffic = (None,)
+    pool.queue(9, seconds=LATELY_S - 1)
+    assert not pool.ask().admitted
+    pool.queue(9, seconds=2)
+    assert pool.ask().admitted
+    pool.traffic = (None, 1)
+    pool.queue(9, seconds=2)
+    assert not pool.ask().admitted
 
 
 def test_with_one_level_only_the_hard_bound_refuses():
@@ -205,7 +235,7 @@ def test_asking_many_times_moves_nothing():
     )
 )
 def test_a_higher_priority_is_never_refused_where_a_lower_is_let_in(steps):
-    """And the highest only at the hard bound, whatever the load did."""
+    """And the highest that comes only at the hard bound, whatever the load did."""
     pool = Pool()
     for depth, seconds, priority in steps:
         pool.queue(depth, seconds)
@@ -214,3 +244,19 @@ def test_a_higher_priority_is_never_refused_where_a_lower_is_let_in(steps):
         assert (2 in let_in) == (depth < 10)
         if pool.ask(priority).admitted:
             assert pool.ask(priority + 1).admitted
+
+
+def test_one_stuck_request_is_found_out_by_a_probe():
+    """Its wait is load until one that came later is served within the bound."""
+    clock = FakeClock()
+    bounds = {"max_kv": None, "max_waiting": None, "max_wait_s": 1.0}
+    policy = PriorityShed(clock=clock, reports_outcomes=True, **bounds)
+    policy({}, stream=True)
+    clock.advance(30.0)
+    probe = policy({})
+    assert probe.admitted
+    assert policy({}).reason == "queue_age"
+    clock.advance(0.2)
+    policy.first_token(probe.request_id)
+    policy.outcome(probe.request_id, ttft_ms=200.0, e2e_ms=200.0)
+    assert policy({}).admitted

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from admitperf import ConfigError, MissingSignal
 from admitperf.core.reading import Reading
 from admitperf.gateway.hold import HoldQueue, Waiter
+from admitperf.policies import qlm_inspired
+from admitperf.policies.parts.qlm import exchange, planner
 from admitperf.policies.parts.qlm.group import GROUPS_MOST
 from admitperf.policies.parts.qlm.virtual_queue import KINDS_MOST, WAITING_MOST
 from admitperf.policies.qlm_inspired import QlmInspired
@@ -41,9 +44,10 @@ def qlm(**given):
 
 
 def look(policy, raw):
-    """Hands a new reading in, as a gateway does off the request path."""
+    """Hands a new reading in and has it worked on, as a gateway's threads do."""
     now_ns = policy.settings.clock.monotonic_ns()
     policy.look(Reading(raw, taken_ns=now_ns))
+    policy.background()
 
 
 def serve(policy, clock, answers, every_s=0.1):
@@ -273,10 +277,10 @@ def test_the_prompts_ahead_and_its_own_count_and_the_answer_does_not():
 
 def test_with_nothing_ahead_it_is_let_in_whatever_is_foretold():
     """The gate is recorded, and the next one finds a prompt ahead of it."""
-    prompts = Prompts(10.0).measured()
+    prompts = Prompts(100.0).measured()
     first = prompts.ask(deadline_s=8.0)
     assert first.admitted
-    assert gates(first)["first_token_s"] == (pytest.approx(100.0), 8.0, True)
+    assert gates(first)["first_token_s"] == (pytest.approx(10.0), 8.0, True)
     assert prompts.ask(deadline_s=8.0).reason == "deadline_unmeetable"
     prompts.policy.outcome(first.request_id, ok=False)
     assert prompts.ask(deadline_s=0.0).reason == "deadline_unmeetable"
@@ -285,8 +289,8 @@ def test_with_nothing_ahead_it_is_let_in_whatever_is_foretold():
 
 
 def test_an_engine_that_was_slow_and_recovers_is_used_again():
-    """100 s a prompt, every deadline foretold missed; then 1 s, and soon all fit."""
-    prompts = Prompts(10.0).measured()
+    """10 s a prompt, every deadline foretold missed; then 1 s, and soon all fit."""
+    prompts = Prompts(100.0).measured()
     prompts.rate = 1000.0
     foretold = []
     for _ in range(20):
@@ -390,6 +394,79 @@ def test_an_optimizer_that_is_slow_shows_its_age_and_not_a_stall():
     assert age_s(policy) == (5.0, False)
 
 
+LONG_S = 20.0
+"""After so long a test is let go that would hang."""
+
+
+def test_while_the_optimizer_is_at_it_decisions_are_made_on_an_older_plan(monkeypatch):
+    """It lasts for 200 of them, whose plan grows old; then what it made is used."""
+    policy, clock = with_two_classes(max_plan_age_s=15.0)
+    look(policy, engine())
+    crowd(policy, 10, deadline_s=8.0, **BULK)
+    crowd(policy, 5, deadline_s=9.0, **CHAT)
+    begun, go = threading.Event(), threading.Event()
+
+    def exchanged(groups, time, now_s):
+        begun.set()
+        go.wait(LONG_S)
+        return exchange.exchanged(groups, time, now_s)
+
+    monkeypatch.setattr(planner, "exchanged", exchanged)
+    thread = threading.Thread(target=look, args=(policy, engine()), daemon=True)
+    thread.start()
+    assert begun.wait(LONG_S)
+    ages = []
+    for _ in range(200):
+        clock.advance(0.05)
+        assert policy(engine(), logical_id="bulk-0", **BULK).reason == "slots"
+        assert policy(IDLE, stream=True).admitted
+        ages.append(age_s(policy)[0])
+    bulk, chat = ranks(policy)
+    assert thread.is_alive()
+    assert ages == [pytest.approx(0.05 * n) for n in range(1, 201)]
+    assert bulk < chat
+    go.set()
+    thread.join(LONG_S)
+    bulk, chat = ranks(policy)
+    assert chat < 1 < bulk
+    assert age_s(policy) == (10.0, False)
+
+
+def test_nothing_is_optimized_by_who_decides(monkeypatch):
+    """Whatever a request meets, the groups are walked and ordered elsewhere."""
+    policy, clock = crowded()
+    look(policy, engine())
+    monkeypatch.setattr(planner, "exchanged", None)
+    monkeypatch.setattr(qlm_inspired, "grouped", None)
+    for n in range(50):
+        clock.advance(0.5)
+        raw = engine(MOST, n % 7)
+        policy.look(Reading(raw, taken_ns=clock.monotonic_ns()))
+        d = policy(raw, deadline_s=8.0, **BULK)
+        assert d.reason in ("slots", "deadline_unmeetable")
+        policy.outcome(policy(IDLE).request_id, output_tokens=100)
+    assert not policy.settings.log.controls
+    policy.background()
+    failed = [line["event"] for line in policy.settings.log.controls]
+    assert failed == ["task_failed"]
+
+
+def test_with_a_host_that_never_has_it_work_the_nearest_deadline_goes_first():
+    """There is no plan and no age of one, and waits are told all the same."""
+    policy, clock = qlm()
+    for request_id in [policy(IDLE).request_id for _ in range(10)]:
+        policy(engine())
+        clock.advance(0.1)
+        policy.outcome(request_id, output_tokens=100)
+    crowd(policy, 10, deadline_s=8.0, **BULK)
+    crowd(policy, 5, deadline_s=9.0, **CHAT)
+    d = policy(engine(), deadline_s=9.0, **CHAT)
+    assert "plan_age_s" not in gates(d)
+    assert d.wait == "policy"
+    bulk, chat = ranks(policy)
+    assert 0 < bulk < chat < 1
+
+
 def test_a_plan_that_is_too_old_gives_way_to_the_nearest_deadline():
     """No new reading for longer than the bound: then deadlines alone, and no stall."""
     policy, clock = crowded(max_plan_age_s=0.5)
@@ -407,7 +484,8 @@ def test_a_plan_that_is_too_old_gives_way_to_the_nearest_deadline():
 
 def test_the_default_bound_bears_an_optimizer_as_slow_as_qlms():
     """A plan in use is at most twice as old as making one takes, and a reading."""
-    policy, clock = crowded(solve_s=5.0)
+    policy, clock = with_two_classes(solve_s=5.0)
+    look(policy, engine())
     ages = []
     for n in range(80):
         look(policy, engine())

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from copy import deepcopy
 from fractions import Fraction
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from admitperf import ConfigError
 from admitperf.core.request import Request
 from admitperf.policies.any_of import AnyOf
-from admitperf.policies.rate_limit import BUCKETS_MOST, RateLimit
+from admitperf.policies.parts.tenancy.bucket import LOWS_MOST, Bucket
+from admitperf.policies.rate_limit import BUCKETS_MOST, DEBT_MOST_S, RateLimit
 from admitperf.testing import FakeClock, MemoryLog, snapshot
 
 
@@ -176,14 +178,14 @@ def test_a_hundred_thousand_invented_tenants_cost_little_and_win_nothing():
         d = policy.decide(metrics)
         policy.decided(metrics, d)
         let_in += d.reason is None
-    assert len(policy._full_at_ns) == BUCKETS_MOST + 1
+    assert len(policy._buckets) == BUCKETS_MOST + 1
     assert let_in == BUCKETS_MOST + policy.burst
     known = policy.decide(snapshot(tenant="tenant-0"))
     assert known.reason is None
     clock.advance(120.0)
     for _ in range(BUCKETS_MOST // 2 + 1):
         policy({}, tenant="one")
-    assert len(policy._full_at_ns) == 1
+    assert len(policy._buckets) == 1
 
 
 def test_tenants_that_come_and_go_leave_nothing_behind():
@@ -193,7 +195,7 @@ def test_tenants_that_come_and_go_leave_nothing_behind():
     for n in range(2_000):
         policy({}, tenant=f"tenant-{n}")
         clock.advance(0.1)
-        most = max(most, len(policy._full_at_ns))
+        most = max(most, len(policy._buckets))
     assert most < 20
 
 
@@ -207,7 +209,7 @@ def test_a_bucket_that_is_slow_to_fill_does_not_keep_the_others():
     clock.advance(2.0)
     for _ in range(20):
         policy({}, tenant="first")
-    assert set(policy._full_at_ns) == {"first", "second", "third"}
+    assert set(policy._buckets) == {"first", "second", "third"}
 
 
 def test_threads_together_get_no_more_than_the_burst():
@@ -320,13 +322,12 @@ def test_prompt_tokens_that_are_cached_cost_nothing():
         ({"output_tokens": 500, "cached_tokens": 3000}, 10_000 - 2000),
         ({"output_tokens": 100, "input_tokens": 5000}, 10_000 - 5200),
         ({"output_tokens": 2000}, 10_000 - 8000),
-        ({"output_tokens": 9000}, 0),
         ({}, 5000),
         ({"ok": False}, 10_000),
     ],
 )
 def test_the_end_settles_the_account(usage, left):
-    """By what the engine counted: never above full, never below empty."""
+    """By what the engine counted."""
     policy, _ = limited(**TOKENS)
     d = policy({}, **BIG)
     assert held(policy) == 5000
@@ -355,13 +356,122 @@ def test_a_probe_is_charged_nothing():
     assert held(policy) == 1000
 
 
-def test_a_prompt_that_no_full_bucket_holds_is_too_large():
-    """Waiting would not help, and the answer says so."""
+def test_a_prompt_larger_than_the_burst_waits_for_a_full_bucket():
+    """It is never refused for good: it goes into debt, and the rate is kept."""
+    policy, clock = limited(**TOKENS)
+    wish = {"input_tokens": 25_000, "max_output_tokens": 0}
+    assert policy({}, **wish).admitted
+    d = policy({}, **wish)
+    assert (d.reason, d.status, d.estimate_ms) == ("rate_limit", 429, 250_000)
+    clock.advance(249.9)
+    assert not policy({}, **wish).admitted
+    clock.advance(0.1)
+    assert policy({}, **wish).admitted
+
+
+@pytest.mark.parametrize("count", [1, 8, 64])
+def test_what_fits_into_one_process_fits_into_one_of_many(count):
+    """Dividing the limits over processes makes no request impossible."""
+    whole = {"cost": "tokens", "rate_per_s": 8000.0, "burst": 16_000}
+    policy, clock = limited(**RateLimit.divided(whole, count))
+    for _ in range(3):
+        assert policy({}, input_tokens=4000, max_output_tokens=0).admitted
+        clock.advance(4000 / (8000 / count) + 2.0)
+
+
+def test_answers_longer_than_the_burst_keep_the_rate():
+    """What an answer took beyond the bucket has to refill before the next one."""
+    policy, clock = limited(
+        cost="tokens", rate_per_s=10.0, burst=1000, output_weight=1.0
+    )
+    times, spent = [], 0
+    for _ in range(20_000):
+        d = policy({}, input_tokens=1, max_output_tokens=50_000)
+        if d.admitted:
+            times.append(clock.monotonic_ns() / 1e9)
+            policy.outcome(d.request_id, output_tokens=50_000, input_tokens=1)
+            spent += 50_001
+            assert spent <= 1000 + 10.0 * (times[-1] - times[0]) + 50_001
+        clock.advance(1.0)
+    assert len(times) == 4
+
+
+def test_a_debt_is_told_in_time_and_not_in_tokens_below_none():
+    """The log's number of tokens stays at 0; the caller sees use and wait."""
+    log = MemoryLog()
+    policy, _ = limited(log=log, **TOKENS)
+    d = policy({}, **BIG)
+    policy.outcome(d.request_id, output_tokens=9000)
+    refused = policy({}, input_tokens=100, max_output_tokens=0)
+    assert tokens(log) == [10_000, 0]
+    assert (refused.limit, refused.used) == (10_000, 22_000)
+    assert refused.estimate_ms == 121_000
+
+
+def test_a_debt_is_bounded_by_a_day():
+    """A wrong count of an engine keeps nobody out for longer."""
+    policy, clock = limited(**TOKENS)
+    d = policy({}, **BIG)
+    policy.outcome(d.request_id, output_tokens=10**12)
+    small = {"input_tokens": 100, "max_output_tokens": 0}
+    clock.advance(DEBT_MOST_S)
+    assert not policy({}, **small).admitted
+    clock.advance(1.0)
+    assert policy({}, **small).admitted
+
+
+def test_before_anything_is_known_an_answer_costs_what_it_may_be():
+    """What a caller allows is taken; where it says nothing, its prompt is."""
     policy, _ = limited(**TOKENS)
-    d = policy({}, input_tokens=10_001)
-    assert (d.reason, d.status, d.should_retry) == ("too_large", 413, False)
-    assert "Retry-After" not in d.headers()
-    assert (d.limit, d.used) == (10_000, 10_001)
+    policy({}, input_tokens=500, max_output_tokens=2000)
+    assert held(policy) == 5500
+    policy({}, input_tokens=500)
+    assert held(policy) == 5000
+
+
+def test_what_has_refilled_since_does_not_come_back():
+    """A charge too large is no credit once the bucket would be full without it."""
+    policy, clock = limited(
+        cost="tokens", rate_per_s=10.0, burst=1000, output_weight=1.0
+    )
+    still = []
+    for _ in range(20):
+        d = policy({}, input_tokens=1, max_output_tokens=999)
+        assert d.admitted
+        still.append(d.request_id)
+        clock.advance(101.0)
+    let_in = 0
+    for key in still:
+        let_in += admitted(policy, 3, input_tokens=1000, max_output_tokens=0)
+        policy.outcome(key, output_tokens=0, input_tokens=1)
+    assert let_in == 1
+
+
+def test_of_a_bucket_few_low_points_are_kept_and_the_lowest_of_them():
+    """What it remembers is bounded; an old charge gets back less, and never more."""
+    bucket = Bucket(0)
+    for number in range(1, 101):
+        bucket.take(number, 10, 10_000, 0)
+    assert len(bucket._lows) == LOWS_MOST
+    for number, back in ((99, 990), (50, 930), (1, 930)):
+        trial = deepcopy(bucket)
+        trial.give_back(number, 5000, 0)
+        assert 1000 - trial.owed_ns(0) <= back
+    bucket.give_back(99, 10, 0)
+    assert bucket.owed_ns(0) == 990
+
+
+def test_what_was_missing_all_the_time_comes_back():
+    """A bucket that was never full without the charge gives all of it back."""
+    policy, clock = limited(**TOKENS)
+    d = policy({}, **BIG)
+    for _ in range(30):
+        policy({}, input_tokens=1000, max_output_tokens=0)
+        clock.advance(10.0)
+    before = held(policy)
+    assert before == 5000
+    policy.outcome(d.request_id, output_tokens=0, input_tokens=1000)
+    assert held(policy) == before + 4000
 
 
 def test_a_long_answer_that_is_only_feared_waits_for_a_full_bucket():
@@ -432,6 +542,46 @@ def test_what_is_taken_less_what_goes_back_stays_within_the_rate(steps, weight):
         spent += before - held(policy)
         came = 10.0 * (clock.monotonic_ns() - begin_ns) / 1e9
         assert spent <= 300 + came + 1e-6
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["call", "call", "end", "wait"]),
+        st.sampled_from([0, 1, 30, 100, 300]),
+        st.integers(0, 300),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(calls=CALLS)
+def test_what_requests_took_in_the_end_stays_within_the_rate(calls):
+    """In any stretch of time, however much too large the guesses were."""
+    policy, clock = limited(
+        cost="tokens", rate_per_s=10.0, burst=300, output_weight=1.0
+    )
+    took, still = {}, []
+    for what, size, number in calls:
+        if what == "wait":
+            clock.advance(number / 10)
+        elif what == "call":
+            before = policy.ledger.charged(("rate_limit", None))
+            d = policy({}, input_tokens=1, max_output_tokens=size)
+            if d.admitted:
+                still.append(d.request_id)
+                charged = policy.ledger.charged(("rate_limit", None)) - before
+                took[d.request_id] = [clock.monotonic_ns(), round(charged)]
+        elif still:
+            key = still.pop(number % len(still))
+            took[key][1] = max(1, min(number, took[key][1]))
+            policy.outcome(key, output_tokens=took[key][1] - 1, input_tokens=1)
+    spans = list(took.values())
+    for first, (start_ns, _) in enumerate(spans):
+        spent = 0
+        for at_ns, cost in spans[first:]:
+            spent += cost
+            assert spent <= 300 + 10.0 * (at_ns - start_ns) / 1e9 + 1e-6
 
 
 class Oracle:

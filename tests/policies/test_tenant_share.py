@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 
 from admitperf import ConfigError
 from admitperf.policies.first_of import FirstOf
-from admitperf.policies.parts.tenancy.claims import CLAIMS_MOST, NEAR_S
+from admitperf.policies.parts.tenancy.claims import (
+    CALLS_MOST,
+    CLAIMS_MOST,
+    NEAR_S,
+    Claims,
+)
+from admitperf.policies.parts.tenancy.holders import HOLDERS_MOST, LOOKED_AT, Holders
 from admitperf.policies.tenant_share import TENANTS_MOST, TenantShare
 from admitperf.testing import FakeClock, MemoryLog
 
@@ -193,6 +199,7 @@ def test_asking_again_and_again_changes_nothing():
     house.call("a0")
     asked = house.policy.ask({}, tenant="b", logical_id="b0", **SMALL)
     before = dict(house.share._had)
+    house.clock.advance(30.0)
     for _ in range(20):
         house.policy.ask(
             {}, request_id=asked.request_id, tenant="b", logical_id="b0", **SMALL
@@ -218,8 +225,29 @@ def test_the_end_settles_what_was_guessed():
     house.call("a0")
     house.end("a0", output_tokens=100, input_tokens=7000)
     assert house.share._had["a"] == 7100
-    house.call("a1", {})
-    assert house.share._had["a"] == 7100 + 7100
+    house.call("a1", {})  # of a prompt that is not known only the answer counts yet
+    assert house.share._had["a"] == 7100 + 100
+    house.end("a1", output_tokens=200, input_tokens=5000)
+    assert house.share._had["a"] == 7100 + 5200
+
+
+def test_where_nobody_knows_a_size_requests_are_shared():
+    """Each counts as one."""
+    house = House(slots=3)
+    for name in ("a0", "a1"):
+        house.call(name, {})
+    assert house.share._had["a"] == 2
+    house.end("a0")
+    assert house.share._had["a"] == 2
+
+
+def test_a_request_is_as_much_work_here_as_everywhere():
+    """The ledger's: its prompt, cached or not, and the answer it should have."""
+    house = House(slots=3)
+    house.call("a0", BIG, cached_tokens=7900)
+    assert house.share._had["a"] == house.policy.ledger.cost_of(
+        house.policy.ledger.opened["a0"].request
+    )
 
 
 def test_a_contended_pool_refuses_who_holds_more_than_its_share():
@@ -259,7 +287,8 @@ def test_every_decision_leaves_its_gates():
 
 
 @pytest.mark.parametrize(
-    "wrong", ["a", "a=0", "a=-1", "a=x", {"a": 0}, {"a": True}, 3, "a=inf"]
+    "wrong",
+    ["a", "a=0", "a=-1", "a=x", {"a": 0}, {"a": True}, 3, "a=inf", "a=1e-308", "a=1e7"],
 )
 def test_a_wrong_weight_stops_at_construction(wrong):
     """A share of nothing, or of a word, is no share."""
@@ -279,6 +308,162 @@ def test_a_crowd_of_invented_tenants_costs_little():
     house.policy.outcome("0", ttft_ms=1.0)
     assert house.call("a0").admitted
     assert len(house.share._claims) == 0
+
+
+@pytest.mark.parametrize("contended_at", [None, 0])
+def test_tenants_that_come_and_go_leave_nothing_behind(contended_at):
+    """What is kept of each name does not grow with the names there were."""
+    policy = TenantShare(
+        contended_at=contended_at, reports_outcomes=True, clock=FakeClock()
+    )
+    for n in range(3 * TENANTS_MOST):
+        d = policy({"queue_depth": 0}, tenant=f"t{n}", **SMALL)
+        policy.outcome(d.request_id, output_tokens=50)
+    assert len(policy._had) == TENANTS_MOST
+    assert len(policy._holders) <= LOOKED_AT
+
+
+def test_who_holds_work_is_looked_at_a_few_at_a_time():
+    """No event costs more where many tenants hold work, and the sum stays exact."""
+    holders, asked = Holders(), []
+    for n in range(5000):
+        holders.note(f"t{n}", 0.1 if n % 2 else 3.0)
+    holders.look(lambda tenant: asked.append(tenant) or tenant == "t0")
+    assert asked == ["t0", "t1", "t2", "t3"]
+    assert len(holders) == 4997
+    for _ in range(2000):
+        holders.look(lambda tenant: tenant == "t0")
+    assert (len(holders), holders.weight) == (1, 3.0)
+    assert "t0" in holders
+    for n in range(HOLDERS_MOST + 10):
+        holders.note(f"u{n}", 1.0)
+    assert (len(holders), holders.weight) == (HOLDERS_MOST, HOLDERS_MOST)
+
+
+def test_who_does_not_wait_as_told_drives_nobody_out():
+    """Thousands of tries at one call are one claim, and others keep theirs."""
+    house = House(slots=1)
+    house.call("a0")
+    house.call("b0", SMALL)
+    for _ in range(3 * CLAIMS_MOST):
+        house.call("a1")
+    assert len(house.share._claims) == 2
+    assert len(house.share._claims._far) <= 2
+    house.call("b0", SMALL)
+    house.end("a0")
+    assert house.call("a1").reason == "tenant_share"
+    assert house.call("b0", SMALL).admitted
+
+
+def test_a_tenant_of_many_calls_takes_no_place_from_one_of_few():
+    """Each has so many claims; past all of them who has most gives one up."""
+    claims = Claims()
+    for n in range(CLAIMS_MOST):
+        claims.refused(f"t{n % 5}", f"c{n}", 10**10)
+    assert len(claims) == 5 * CALLS_MOST
+    for n in range(CLAIMS_MOST):
+        claims.refused(f"u{n % 5}", f"c{n}", 10**10)
+    assert len(claims) == CLAIMS_MOST
+    for n in range(5):
+        claims.refused("late", f"c{n}", 10**10)
+    assert len(claims) == CLAIMS_MOST
+    claims.look(10**10)
+    calls = {tenant: count for tenant, count, _ in claims.near(10**10)}
+    assert calls["late"] == 5
+    assert min(calls[f"t{n}"] for n in range(5)) == CALLS_MOST - 1
+
+
+def test_a_claim_that_is_there_is_never_lost_for_want_of_a_place():
+    """Who is refused again is noted anew, also where there is no place left."""
+    claims = Claims()
+    for n in range(CLAIMS_MOST):
+        claims.refused(f"t{n}", "c", 10**10)
+    claims.refused("t0", "c", 2 * 10**10)
+    claims.refused("late", "c", 2 * 10**10)
+    claims.look(2 * 10**10)
+    assert [one[0] for one in claims.near(2 * 10**10)] == ["t0"]
+
+
+@pytest.mark.parametrize("call", ["", None])
+def test_calls_without_a_name_claim_once_and_not_for_ever(call):
+    """An empty name is none: the claim is given up as others are."""
+    claims = Claims()
+    for n in range(CLAIMS_MOST):
+        claims.refused(f"t{n}", call, 10**10)
+    claims.refused("t0", None, 10**10)
+    assert len(claims) == CLAIMS_MOST
+    claims.served("t1", call)
+    claims.look(10**10)
+    assert claims.awaits("t0")
+    assert not claims.awaits("t1")
+    claims.look(2 * 10**10)
+    assert len(claims) == len(claims._far) == len(claims._near) == 0
+
+
+def test_who_never_comes_back_keeps_no_engine_idle():
+    """With nothing open for a second, one slot is anybody's."""
+    house = House(slots=8)
+    for n in range(8):
+        house.call(f"a{n}")
+    for n in range(8):
+        house.call(f"b{n}", SMALL)
+    for n in range(8):
+        house.end(f"a{n}")
+    assert house.call("a8").reason == "tenant_share"
+    house.clock.advance(1.0)
+    assert house.call("a8").admitted
+    assert house.call("a9").reason == "tenant_share"
+    house.end("a8")
+    assert house.call("a9").admitted
+    assert house.call("b0", SMALL).admitted
+
+
+def test_the_least_weight_leaves_numbers_that_add_up():
+    """Whatever the weights, some tenant is ahead of another."""
+    house = House(slots=1, share="tenant_share:weights=(a=1e-6,b=1e6)")
+    for _ in range(3):
+        house.call("a0", {"input_tokens": 2**53})
+        house.call("b0", SMALL)
+        house.end("a0", input_tokens=2**53, output_tokens=2**53)
+        assert house.call("a1").reason == "tenant_share"
+        house.call("b0", SMALL)
+        house.end("b0")
+        house.clock.advance(60.0)
+    assert max(house.share._had.values()) < 1e24
+
+
+CLAIM_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["refused", "served", "look"]),
+        st.sampled_from("abc"),
+        st.sampled_from(["", None, "x", "y"]),
+        st.integers(0, 12),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(steps=CLAIM_STEPS)
+def test_claims_are_what_was_refused_last_and_not_served(steps):
+    """In any order: each call is awaited about the time that it was told last."""
+    claims, told, now_s = Claims(), {}, 0
+    for what, tenant, call, seconds in steps:
+        key = tenant, call or ""
+        if what == "refused":
+            claims.refused(tenant, call, (now_s + seconds) * 10**9)
+            told[key] = now_s + seconds
+        elif what == "served":
+            claims.served(tenant, call)
+            told.pop(key, None)
+        else:
+            now_s += seconds
+            claims.look(now_s * 10**9)
+            told = {one: at for one, at in told.items() if at + NEAR_S > now_s}
+        assert len(claims) == len(told)
+        near = {tenant: count for tenant, count, _ in claims.near(now_s * 10**9)}
+        due = [one for one, at in told.items() if at - NEAR_S <= now_s]
+        assert near == {name: sum(o[0] == name for o in due) for name, _ in due}
 
 
 STEPS = st.lists(

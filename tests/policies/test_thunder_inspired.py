@@ -432,7 +432,40 @@ def test_processes_share_the_memory():
     """Each of two lets in half of the contexts."""
     assert ThunderInspired.divided({}, 2)["watermark"] == 0.5
     host = Host(watermark=0.5)
-    assert not host.call("a", 501).admitted
+    host.call("a", 1)
+    assert not host.call("b", 500).admitted
+
+
+def test_what_fits_the_cache_but_not_this_process_s_part_goes_alone():
+    """It would wait for half an hour; one such goes on, and is not held back either."""
+    host = Host(watermark=0.125)
+    host.turn("small", 100)
+    large = host.call("large", 200)
+    assert large.admitted
+    assert not host.call("larger", 300).admitted
+    host.ticks()
+    assert host.paused == ["small"]
+    host.policy.outcome(large.request_id, output_tokens=50)
+    host.ticks()
+    assert not host.call("larger", 300).admitted
+    host.turn("large", 300, session_final=True)
+    assert not host.call("small", 100).admitted
+    host.ticks()
+    host.turn("small", 100, session_final=True)
+    host.ticks()
+    host.turn("larger", 300)
+
+
+def test_while_a_call_is_open_nobody_goes_alone():
+    """One that runs would share what it was promised."""
+    host = Host(watermark=0.125)
+    small = host.call("small", 100)
+    assert not host.call("large", 200).admitted
+    host.ticks()
+    assert not host.call("large", 200).admitted
+    host.policy.outcome(small.request_id)
+    host.ticks()
+    assert host.call("large", 200).admitted
 
 
 STEPS = st.lists(

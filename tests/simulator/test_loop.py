@@ -108,6 +108,35 @@ class Watcher(Policy):
         return self.admit()
 
 
+class Worker(Watcher):
+    """Has work after each reading."""
+
+    name = "worker"
+
+    def task(self, metrics):
+        """Keep when, and how old the reading is."""
+        self.saw.append(("task", metrics.now_s))
+        return lambda: "done"
+
+    def task_done(self, metrics, result):
+        """Keep when."""
+        self.saw.append((result, metrics.now_s))
+
+
+def test_a_policy_works_on_each_reading_before_it_is_decided_on():
+    """In virtual time it takes none, and so every run is the same."""
+    clock = VirtualClock()
+    policy = Worker(clock=clock, reports_outcomes=True)
+    run(policy, clock, busy(), SETTING)
+    worked = [n for n, (what, _) in enumerate(policy.saw) if what == "task"]
+    assert 55 <= len(worked) <= 61
+    for n in worked:
+        _, at_s = policy.saw[n]
+        assert policy.saw[n + 1] == ("done", at_s)
+        assert policy.saw[n + 2][0] == at_s
+    assert len(policy.saw) == 360 + 2 * len(worked)
+
+
 def test_the_page_changes_only_when_a_look_has_come():
     """Looks every 2 s that take 0.5 s: the queue's depth moves at 0.5, 2.5, 4.5 s."""
     clock = VirtualClock()

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 
 import pytest
 
-from admitperf import Param, Policy, Reason
+from admitperf import Charge, Param, Policy, Reason
+from admitperf.core.entry import Entry
 from admitperf.core.signals import (
     IN_FLIGHT,
     INPUT_TOKENS,
@@ -139,6 +140,14 @@ class Watches(Good):
         return outcome.ok
 
 
+class Toils(Good):
+    """Fails in its work."""
+
+    def task(self, metrics):
+        """Work that cannot be done."""
+        return lambda: 1 / 0
+
+
 class Refusing(Good):
     """Calls itself a baseline and refuses."""
 
@@ -151,6 +160,55 @@ class Braver(Good):
     def _rule(self, snapshot, view):
         """Always yes."""
         return self.admit()
+
+
+class Shadows(Good):
+    """Calls a method of its own as Policy calls one of its."""
+
+    def _take(self, tokens):
+        """Of a bucket."""
+
+
+class Hides(Good):
+    """Calls a method of its own as Policy calls what every instance has."""
+
+    def _own(self):
+        """Never called: the instance's attribute stands before it."""
+
+
+class Stubborn(Good):
+    """Chooses the posture itself."""
+
+    def __init__(self, **given):
+        super().__init__(**{**given, "on_blind": "admit"})
+
+
+class Dated(Good):
+    """Goes by the time of day."""
+
+    def decide(self, metrics):
+        """Refuse in the second half of each hour."""
+        metrics.at_least(KV_PRESSURE, self.threshold)
+        late = self.settings.clock.wall_ns() // 1_000_000_000 % 3600 > 1800
+        return self.defer("kv_pressure") if late else self.admit()
+
+
+class Pays(Good):
+    """Takes something for a refusal, which no request's end gives back."""
+
+    def decide(self, metrics):
+        """Charge for asking."""
+        d = super().decide(metrics)
+        if d.reason:
+            asked = Entry(0, "asked", metrics.request, metrics.now_ns, admitted=False)
+            self.ledger.charge(asked, Charge("asked"))
+        return d
+
+
+class Understates(Good):
+    """Refuses for more than it says."""
+
+    refuses_with = ("queue_depth", "full_moon")
 
 
 class Deaf(Good):
@@ -231,8 +289,19 @@ class Leaks(Good):
         (Undeclared, "it needs more than `requires` says: queue_depth"),
         (UndeclaredFact, "it needs more than `requires` says: input_tokens"),
         (Watches, "observe failed: AttributeError"),
+        (Toils, "task failed: ZeroDivisionError"),
         (Refusing, "a baseline refuses for kv_pressure"),
         (Braver, "without kv_pressure it answers"),
+        (Shadows, "Shadows._take is a name of Policy's own: rename it"),
+        (Hides, "Hides._own is a name of Policy's own: rename it"),
+        (Braver, "Braver._rule is a name of Policy's own: rename it"),
+        (Stubborn, "with on_blind='reject' and without kv_pressure it answers"),
+        (Stubborn, "with on_blind='defer' and without kv_pressure it answers"),
+        (Dated, "it answers differently when the wall clock is set"),
+        (Pays, "a full engine: a request that is refused is charged"),
+        (Pays, "1 charges stay after all have ended"),
+        (Understates, "refuses for kv_pressure, not among refuses_with"),
+        (Understates, "refuses_with: 'full_moon' is no reason of the table"),
         (Deaf, "with enforce=0.0 something was refused"),
         (Lenient, "an unknown keyword is not refused"),
         (Strict, "it cannot be constructed: TypeError"),

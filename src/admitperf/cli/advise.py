@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from admitperf.lab.advice.shape import Shape
     from admitperf.reports.runs.log import Files
 
+_ORDER = "The order is a starting point: how each fared is in docs/results/policies.md."
+
 _UNFITTED = (
     "Not fitted: every bound here is a default, tried as it is. How far the signals"
     " went in this log is said above; a bound of your own belongs inside that range."
@@ -126,6 +128,11 @@ def _headline(run: "RunAdvice") -> Iterator[str]:
         names = ", ".join(one.policy for one in run.inert)
         yield from row("INERT", f"at their defaults here: {names}")
     simulated, oracle = stated.simulated(seen.run), stated.oracle(seen.run)
+    if run.kept_low:
+        names = ", ".join(one.policy for one in run.kept_low)
+        yield from row(
+            "not fired", f"on signals kept low by this log's policy: {names}"
+        )
     for name, value in stamps(simulated=simulated, oracle=oracle):
         yield from row(name, value)
     for notice in seen.run.notices:
@@ -139,12 +146,18 @@ def _headline(run: "RunAdvice") -> Iterator[str]:
 
 def _shapes(run: "RunAdvice") -> str:
     if run.why_none is not None:
-        return f"nothing. {run.why_none}"
+        return _nothing(run)
     names = ", ".join(shape.name for shape in run.shapes)
     first = run.shapes[0].candidates[0].name
-    own = any(one.policy == first for one in run.inert)
+    own = any(one.policy == first for one in (*run.inert, *run.kept_low))
     bound = ", with a bound of your own" if own else ""
     return f"{names}; try first: {first}{bound}"
+
+
+def _nothing(run: "RunAdvice") -> str:
+    """Why nothing follows; where the log's own policy is the trouble, that alone."""
+    said = printable(run.why_none or "")
+    return said if run.seen.too_tight else f"nothing. {said}"
 
 
 # -------------------------------------------------------------------- questions
@@ -169,10 +182,16 @@ def _follows(run: "RunAdvice") -> Iterator[str]:
     yield "What follows"
     if run.why_none is not None:
         yield from wrapped(run.why_none)
+    told: set[str] = set()
     for shape in run.shapes:
         yield from _shape(shape)
         for candidate in shape.candidates:
-            yield from _candidate(candidate, run.policy(candidate.name))
+            yield from _candidate(candidate)
+            if candidate.name not in told:
+                yield from _tried(run.policy(candidate.name))
+            told.add(candidate.name)
+    if run.shapes:
+        yield from wrapped(_ORDER)
     yield from wrapped(_UNFITTED)
 
 
@@ -184,11 +203,10 @@ def _shape(shape: "Shape") -> Iterator[str]:
         yield from row(f"  {name}", getattr(shape, name))
 
 
-def _candidate(candidate: "Candidate", tried: "Tried") -> Iterator[str]:
+def _candidate(candidate: "Candidate") -> Iterator[str]:
     from admitperf.reports.pages.layout import wrapped
 
     yield from wrapped(f"- {candidate.name} {candidate.why}", "    ", "      ")
-    yield from _tried(tried)
 
 
 def _tried(tried: "Tried") -> Iterator[str]:

@@ -1,6 +1,7 @@
 """`admitperf bench run`, which is what `admitperf bench CONFIG.yaml` means."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ from admitperf.cli.duration import Duration, spoken
 from admitperf.cli.layout import wrapped
 from admitperf.cli.reading import UnreadableInput
 from admitperf.core.declared import plain
-from admitperf.core.errors import AdmitPerfError
+from admitperf.core.errors import AdmitPerfError, ConfigError
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
 
@@ -27,6 +28,7 @@ _INTERRUPTED = 130  # 128 + SIGINT
 _LONGEST_S = 31 * 86400.0
 _WIDTH = 79
 _ROUGH_S = 90.0
+_LONGEST_NAME = 90  # of an arm: it names a folder
 _LINES = 20  # of progress where there is no terminal
 
 
@@ -95,8 +97,9 @@ class _Options(TypedDict):
     metavar="NAME[:K=V,...]",
     multiple=True,
     help="An arm: an installed policy and its parameters, such as"
-    " queue_depth:max_waiting=8; `fitted` as a value takes what follows from the"
-    " calibration. May be given again; no_admission is always there.",
+    " queue_depth:max_waiting=8; a value with commas stands in brackets, `fitted` as"
+    " a value takes what follows from the calibration. May be given again;"
+    " no_admission is always there.",
 )
 @click.option(
     "--loads",
@@ -276,17 +279,18 @@ def _workload(options: _Options) -> dict[str, Any]:
 
 def _arm(text: str) -> dict[str, Any]:
     """An arm as `name:param=v,param=v` says it."""
-    from admitperf.policies import load
+    from admitperf.policies.parts.compose.written import read, strange
 
-    policy, colon, rest = text.partition(":")
-    if colon and not rest:
+    _, colon, rest = text.partition(":")
+    if colon and not rest.strip():
         raise click.UsageError(f"--policy {text}: nothing follows the colon")
-    given = dict(_pairs("--policy", [part for part in rest.split(",") if part]))
-    known = load(policy).declared()
-    texts = dict(part.split("=", 1) for part in rest.split(",") if "=" in part)
-    for name in given:
-        if name in known and known[name].type is str:
-            given[name] = texts[name]
+    try:
+        policy, given = read(text, ",")
+        faults = strange(policy, given)
+    except ConfigError as error:
+        faults = error.faults
+    if faults:
+        raise UnreadableInput(printable(f"--policy {text}: {'; '.join(faults)}"))
     return {"policy": policy, "parameters": given}
 
 
@@ -295,10 +299,14 @@ def _tell_apart(arms: list[dict[str, Any]]) -> None:
     policies = [arm["policy"] for arm in arms]
     for arm in arms:
         if policies.count(arm["policy"]) > 1 and arm["parameters"]:
-            said = "-".join(
-                f"{name}={value}" for name, value in arm["parameters"].items()
-            )
-            arm["name"] = f"{arm['policy']}-{said}".replace("/", "_")
+            told = arm["parameters"].items()
+            said = "-".join(f"{name}={_in_a_name(value)}" for name, value in told)
+            arm["name"] = f"{arm['policy']}-{said}"[:_LONGEST_NAME]
+
+
+def _in_a_name(value: object) -> str:
+    """A value without what has no place in the name of a folder."""
+    return re.sub(r"[^\w.=:+-]+", "_", str(value)).strip("_")
 
 
 def _pairs(option: str, told: Iterable[str]) -> Iterable[tuple[str, object]]:

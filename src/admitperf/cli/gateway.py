@@ -342,17 +342,14 @@ def _pairs(told: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _typed(policy: object, texts: dict[str, str]) -> dict[str, object]:
     """Each text as a number or a word, but where the policy wants the text itself."""
-    from admitperf.core.declared import plain
     from admitperf.policies import load
+    from admitperf.policies.parts.compose.written import typed
 
     try:
         known = load(str(policy)).declared()
     except AdmitPerfError:  # said with everything else that is wrong
         known = {}
-    as_it_is = {name for name, one in known.items() if one.type is str}
-    return {
-        name: text if name in as_it_is else plain(text) for name, text in texts.items()
-    }
+    return {name: typed(known.get(name), text) for name, text in texts.items()}
 
 
 # ------------------------------------------------------------------------ starting
@@ -471,20 +468,31 @@ def _text(one: "Finding") -> Iterator[str]:
         unread = f" (NOT READ: {why})" if why else ""
         yield from _row("upstream", f"{name}{upstream.url}{unread}")
     yield from _row("engine", one.engine or "")
-    said = ", ".join(
-        f"{name} {_shown(value)}" for name, value in one.parameters.items()
-    )
-    yield from _row("policy", f"{pool.policy}: {said}" if said else pool.policy)
+    yield from _policy(one)
     for name in one.required:
         source = one.supplied.get(name)
-        yield from _row("reads", f"{name} from {source}" if source else name)
+        missing = f"{name}: NOT SUPPLIED" if name in one.absent else name
+        yield from _row("reads", f"{name} from {source}" if source else missing)
     others = [name for name in one.supplied if name not in one.required]
     yield from _row("also there", ", ".join(others))
-    yield from _row("not supplied", ", ".join(one.absent))
+    rest = [name for name in one.absent if name not in one.required]
+    yield from _row("not supplied", ", ".join(rest))
     yield from _row("reach", one.reach or "")
     for name, value in _settings(one):
         yield from _row(name, value)
     yield ""
+
+
+def _policy(one: "Finding") -> Iterator[str]:
+    """Its parameters; of a composition its parts, with those that they were given."""
+    if one.parts:
+        yield from _row("policy", one.pool.policy)
+        for number, part in enumerate(one.parts, 1):
+            yield from _row("part", f"{number} {part}")
+        return
+    told = one.parameters.items()
+    said = ", ".join(f"{name} {_shown(value)}" for name, value in told)
+    yield from _row("policy", f"{one.pool.policy}: {said}" if said else one.pool.policy)
 
 
 def _settings(one: "Finding") -> Iterator[tuple[str, str]]:

@@ -4,8 +4,9 @@ import inspect
 import json
 import math
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from itertools import chain
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from admitperf.cli.reading import UnreadableInput
 from admitperf.core.declared import REQUIRED, Declared
 from admitperf.core.errors import AdmitPerfError
 from admitperf.core.policy import Policy
+from admitperf.core.reasons import DEFAULT
 from admitperf.core.signal import Signal
 from admitperf.policies import GROUP, load
 from admitperf.reports.wording import printable
@@ -75,14 +77,45 @@ def described(cls: type[Policy], offer: EntryPoint) -> dict[str, Any]:
         "class": offer.value,
         "rule": " ".join(doc.partition("\n\n")[0].split()),
         "doc": doc,
-        "requires": [one.name for one in cls.requires if isinstance(one, Signal)],
-        "makes_use_of": [one for one in cls.requires if isinstance(one, str)],
+        "page": _page(cls),
+        "requires": _signals(cls.requires),
+        "makes_use_of": _facts([*cls.requires, *chain(*cls.needs.values())]),
+        "needs": {name: _needed(added) for name, added in cls.needs.items()},
         "baseline": cls.baseline,
         "taxonomy": {name: getattr(cls, name) for name in _TAXONOMY},
         "metadata_assumed": list(cls.metadata_assumed),
         "reasons": sorted(cls.reasons),
+        "refuses_with": _refusals(cls),
         "parameters": [_parameter(one) for one in cls.declared().values()],
     }
+
+
+def _page(cls: type[Policy]) -> str | None:
+    """Where its page stands among those of the documentation; None = not ours."""
+    own = cls.__module__ == f"admitperf.policies.{cls.name}"
+    return f"docs/reference/policies/{cls.name}.md" if own else None
+
+
+def _signals(needed: Iterable[Signal | str]) -> list[str]:
+    return list(dict.fromkeys(one.name for one in needed if isinstance(one, Signal)))
+
+
+def _facts(needed: Iterable[Signal | str]) -> list[str]:
+    return list(dict.fromkeys(one for one in needed if isinstance(one, str)))
+
+
+def _needed(added: Sequence[Signal | str]) -> dict[str, list[str]]:
+    return {"requires": _signals(added), "makes_use_of": _facts(added)}
+
+
+def _refusals(cls: type[Policy]) -> list[dict[str, Any]]:
+    """Its reasons and their usual status; one that no table has, has none."""
+    known = {**DEFAULT, **cls.reasons}
+    told = {name: known.get(name) for name in cls.refuses_with}
+    return [
+        {"reason": name, "status": found.status if found else None}
+        for name, found in told.items()
+    ]
 
 
 def _parameter(one: Declared) -> dict[str, Any]:
@@ -123,6 +156,7 @@ def _text(policy: dict[str, Any], *, whole: bool) -> Iterator[str]:
     if policy["makes_use_of"]:
         yield from _row("makes use of", ", ".join(policy["makes_use_of"]))
     if whole:
+        yield from _with_parameters(policy)
         for parameter in policy["parameters"]:
             yield from _parameter_text(parameter)
     if not (whole and policy["parameters"]):
@@ -130,6 +164,13 @@ def _text(policy: dict[str, Any], *, whole: bool) -> Iterator[str]:
         yield from _row("parameters", names or "none")
     if whole:
         yield from _more(policy)
+
+
+def _with_parameters(policy: dict[str, Any]) -> Iterator[str]:
+    """What a parameter adds, once it is given."""
+    for name, added in policy["needs"].items():
+        names = ", ".join([*added["requires"], *added["makes_use_of"]])
+        yield from _row("reads", f"{names} (with {name})")
 
 
 def _doc(doc: str) -> Iterator[str]:
@@ -147,10 +188,15 @@ def _more(policy: dict[str, Any]) -> Iterator[str]:
         yield from _row("assumes", ", ".join(policy["metadata_assumed"]))
     if policy["reasons"]:
         yield from _row("own reasons", ", ".join(policy["reasons"]))
+    refusals = (f"{one['reason']} {one['status']}" for one in policy["refuses_with"])
+    if said := ", ".join(refusals):
+        yield from _row("refuses with", said)
     for name, word in policy["taxonomy"].items():
         yield from _row(name, str(word))
     yield from _row("baseline", "yes" if policy["baseline"] else "no")
     yield from _row("class", policy["class"])
+    if policy["page"]:
+        yield from _row("page", policy["page"])
 
 
 def _parameter_text(parameter: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,6 @@ from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.duration import Duration, seconds_of
 from admitperf.cli.layout import row, wrapped
 from admitperf.cli.reading import UnreadableInput
-from admitperf.core.declared import plain
 from admitperf.core.errors import AdmitPerfError
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.wording import printable
@@ -267,6 +266,7 @@ def _parameters(policy: str, told: tuple[str, ...]) -> dict[str, object]:
     """The policy's parameters; their names and ranges are checked by the policy."""
     from admitperf.core.settings import RESERVED
     from admitperf.policies import load
+    from admitperf.policies.parts.compose.written import typed
 
     known, parameters = load(policy).declared(), dict[str, object]()
     for one in told:
@@ -277,8 +277,7 @@ def _parameters(policy: str, told: tuple[str, ...]) -> dict[str, object]:
             raise click.UsageError(f"--param {one}: is a setting, not a parameter")
         if name in parameters:
             raise click.UsageError(f"--param {one}: {name} is given twice")
-        as_text = name in known and known[name].type is str
-        parameters[name] = text if as_text else plain(text)
+        parameters[name] = typed(known.get(name), text)
     return parameters
 
 

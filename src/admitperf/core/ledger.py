@@ -34,6 +34,10 @@ OVERTAKEN = 3
 """First tokens of later requests after which an older one's prompt is no work that is
 left: engines take turns, and what lost three is stuck. Plain choice."""
 
+STUCK_MOST = 16
+"""Of those that wait so many are looked at for one that is not stuck. Bounds the time a
+first token takes. Plain choice."""
+
 EXPIRY_EVERY_NS = 1_000_000_000
 """Leases are looked at once a second: they last 900 s."""
 
@@ -94,8 +98,9 @@ class Ledger:
         """Takes a request that was started."""
         key = entry.request_id
         if self._expired or self._refused:
-            self._expired.pop(key, None)
             self._refused.pop(key, None)
+            if self._expired.pop(key, None) is not None:
+                self._judge()
         known = len(self.opened)
         if not known:
             self.completions.begin(entry.opened_ns)
@@ -113,9 +118,11 @@ class Ledger:
         waiting = self._waiting
         while waiting and not waiting[0].waits:
             waiting.popleft()
-        if not waiting or waiting[0].seq > entry.seq:
+        first = islice(waiting, STUCK_MOST)
+        left = (e for e in first if e.waits and e.overtaken < OVERTAKEN)
+        oldest = next(left, None)
+        if oldest is None or oldest.seq > entry.seq:
             return
-        oldest = waiting[0]
         oldest.overtaken += 1
         if oldest.overtaken >= OVERTAKEN and oldest.prefill:
             self.prefill.less(oldest.prefill, now_ns, done=False)

@@ -137,12 +137,12 @@ class Lengths:
         own = self._classes.get((model, slo_class))
         if own is None or (model is None and slo_class is None):
             return everything.moments()
-        n, known, wider = len(own), own.moments(), everything.moments()
-        mean, variance = (
-            (n * one + SHRINK * other) / (n + SHRINK)
-            for one, other in zip(known, wider, strict=True)
+        n = len(own)
+        (mean, variance), (wider, wider_variance) = own.moments(), everything.moments()
+        return (
+            (n * mean + SHRINK * wider) / (n + SHRINK),
+            (n * variance + SHRINK * wider_variance) / (n + SHRINK),
         )
-        return mean, variance
 
     def _guess(self, request: Request, q: float) -> float | None:
         guess: float | None = None

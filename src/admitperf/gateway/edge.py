@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
+from admitperf.core.background import Background
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.core.errors import AdmitPerfError, ConfigError
 from admitperf.core.policy import Policy
@@ -136,12 +137,18 @@ class Edge:
             return
         self._loop = asyncio.get_running_loop()
         for pool in self.pools.values():
-            pool.seen.start(partial(self._new_reading, pool))
+            beside = Background(pool.policy)
+            pool.seen.start(partial(self._new_reading, pool, beside))
 
-    def _new_reading(self, pool: Pool) -> None:
-        """In the thread that reads: prepares decisions, has the held asked about."""
+    def _new_reading(self, pool: Pool, beside: Background) -> None:
+        """In the thread that reads: prepares decisions, has the held asked about.
+
+        Args:
+            beside: where the policy works for as long as it takes: readings go on.
+        """
         for reading in pool.seen.all:
             pool.policy.look(reading)
+        beside.soon()
         pool.look_for_missing()
         self.on_reading()
         if len(pool.queue):

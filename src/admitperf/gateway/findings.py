@@ -1,6 +1,6 @@
 """What is found at start-up: can each pool's policy see what it reads, can it fire."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from os import PathLike, fspath
@@ -19,6 +19,7 @@ from admitperf.engines.catalogue import engine_of
 from admitperf.gateway.edge import Edge
 from admitperf.gateway.pool import Pool
 from admitperf.gateway.setup import PoolSetup
+from admitperf.policies.parts.compose.composition import Composition, spelt_short
 from admitperf.scrape.simulated import simulated_by
 
 _ALIKE = 0.85
@@ -34,6 +35,7 @@ class Finding:
     Attributes:
         pool: what it was told to be.
         parameters: of its policy, the defaults too.
+        parts: of a composition, each with the parameters it was given; else empty.
         settings: likewise.
         engine: whose metrics they are; None = not known, or none was read.
         simulated: whether the page says that the engine is simulated.
@@ -48,6 +50,7 @@ class Finding:
 
     pool: PoolSetup
     parameters: dict[str, object]
+    parts: tuple[str, ...]
     settings: Settings
     engine: str | None
     simulated: bool
@@ -87,6 +90,7 @@ class Finding:
             ],
             "policy": self.pool.policy,
             "parameters": self.parameters,
+            "parts": list(self.parts),
             "shadow": self.shadow,
             "enforce": self.settings.enforce,
             "preset": self.settings.preset,
@@ -122,21 +126,33 @@ def _look(pool: Pool) -> Finding:
     return Finding(
         pool=pool.setup,
         parameters=dict(policy.parameters),
+        parts=tuple(map(spelt_short, _parts(policy))),
         settings=policy.settings,
         engine=engine_of(page),
         simulated=simulated_by(page) is not None,
         unread=dict(unread),
         required=tuple(_name(one) for one in policy.requires),
         supplied={signal.name: source for signal, source in supplied.items()},
-        absent=tuple(s.name for s in ENGINE if page and s not in supplied),
+        absent=tuple(s.name for s in _wanted(policy) if page and s not in supplied),
         capacity_tokens=capacity,
-        reach=_reach(policy, pool.setup, capacity),
+        reach=_reach(list(_thresholds(policy)), pool.setup, capacity) if page else None,
         stop=_missing(policy, reading) if page else None,
     )
 
 
 def _name(required: Signal | str) -> str:
     return required.name if isinstance(required, Signal) else required
+
+
+def _parts(policy: Policy) -> tuple[Policy, ...]:
+    return policy.parts if isinstance(policy, Composition) else ()
+
+
+def _wanted(policy: Policy) -> tuple[Signal, ...]:
+    """The signals of an engine: the usual ones, and those of the policy's package."""
+    asked = (one for one in policy.requires if isinstance(one, Signal))
+    own = (one for one in asked if one.origin == "engine")
+    return tuple(dict.fromkeys((*ENGINE, *own)))
 
 
 def _supplied(reading: Reading, policy: Policy) -> dict[Signal, str]:
@@ -146,7 +162,7 @@ def _supplied(reading: Reading, policy: Policy) -> dict[Signal, str]:
     window = Window.between(series, moved, 1.0)
     own: dict[Signal, tuple[Source, ...]] = policy.settings.source_table()
     found = {}
-    for signal in ENGINE:
+    for signal in _wanted(policy):
         source, _, _ = signal.find(series, window, own.get(signal, ()))
         if source is not None:
             found[signal] = source.describe(signal.combine)
@@ -175,15 +191,28 @@ def _near(tried: Iterable[str], series: Series) -> list[str]:
     return list(dict.fromkeys(name for near in found for name in near))
 
 
-def _reach(policy: Policy, setup: PoolSetup, capacity: float | None) -> str | None:
-    """What a threshold on KV pressure asks of the requests that run."""
+def _thresholds(policy: Policy) -> Iterator[float]:
+    """The marks on KV pressure, those of a composition's parts too."""
+    for part in _parts(policy):
+        yield from _thresholds(part)
     told = policy.parameters
     threshold = told.get("threshold", told.get("high_water"))
-    if KV_PRESSURE not in policy.requires or not isinstance(threshold, (int, float)):
+    if KV_PRESSURE in policy.requires and isinstance(threshold, (int, float)):
+        yield threshold
+
+
+def _reach(
+    thresholds: list[float], setup: PoolSetup, capacity: float | None
+) -> str | None:
+    """What thresholds on KV pressure ask of the requests that run."""
+    if not thresholds:
         return None
     page = setup.upstreams[0].name if setup.upstreams else "URL"
     more = f"whether requests can hold that much: admitperf reach {page}"
     if capacity is None:
         return f"the engine does not say how much KV memory it has; {more}"
-    tokens = f"{threshold * capacity:,.0f} of {capacity:,.0f} tokens"
-    return f"{threshold:g} of the KV memory is {tokens}; {more}"
+    said = ", ".join(
+        f"{one:g} of the KV memory is {one * capacity:,.0f} of {capacity:,.0f} tokens"
+        for one in sorted(set(thresholds))
+    )
+    return f"{said}; {more}"

@@ -18,10 +18,7 @@ from admitperf.policies.parts.chronos.response_time import (
     load_most,
     prefill_time,
 )
-
-REPLICAS_MOST = 256
-"""Replicas with a window of their own; those met later share one. Plain choice: a
-host's own list, about 2 KB each."""
+from admitperf.policies.parts.replicas import REPLICAS_MOST
 
 _INHERITED = "inherited: the paper's 7B on A100-80GB, roofline, not measured"
 
@@ -43,6 +40,11 @@ class ChronosInspired(Policy):
     signal_quantity = "deadline_slack"
     signal_structure = "formal-bound"
     metadata_assumed = ("input_tokens", "deadline_s")
+    refuses_with = (
+        "prefill_backlog",
+        "deadline_unmeetable",
+        "slots",
+    )
     requires = (RUNNING, "input_tokens", "cached_tokens", "deadline_s", "slo_class")
 
     alpha_ms: Annotated[
@@ -58,7 +60,7 @@ class ChronosInspired(Policy):
         float,
         Param(
             "time of a step for each answer it carries on, in ms",
-            above=0.0,
+            low=1e-6,
             high=1e3,
             origin=_INHERITED,
         ),
@@ -103,7 +105,7 @@ class ChronosInspired(Policy):
         float,
         Param(
             "seconds of admissions that the arrival rate is taken from",
-            above=0.0,
+            low=0.1,
             high=3600.0,
             origin="inherited: the paper's 60 s",
         ),
@@ -129,7 +131,7 @@ class ChronosInspired(Policy):
         float,
         Param(
             "part of an engine's prefill that this process may use, as a fraction",
-            above=0.0,
+            low=1e-6,
             high=1.0,
             per_process=True,
             origin="one process before the engine has all of it",
@@ -160,7 +162,9 @@ class ChronosInspired(Policy):
         """Count what was admitted."""
         if d.verdict is Verdict.ADMIT:
             cost_s = self._prefill_s(metrics.request)
-            self._of_replica(metrics).add(metrics.now_s, cost_s)
+            window = self._of_replica(metrics)
+            self._admissions.setdefault(self._key(metrics), window)
+            window.add(metrics.now_s, cost_s)
 
     def _late(self, metrics: Snapshot) -> Decision | None:
         """What the first two checks say; None = in time, or the size is not known."""
@@ -169,8 +173,7 @@ class ChronosInspired(Policy):
         if cost_s is None:
             return None
         left_s = self._left_s(request)
-        load = self._of_replica(metrics).load(metrics.now_s, cost_s)
-        load /= self.prefill_share
+        load = self._load(metrics, cost_s)
         if metrics.gate("prefill_utilisation", load, 1.0):
             wait_ms = self._fits_in_ms(metrics, cost_s, left_s)
             if wait_ms is not None:
@@ -182,13 +185,23 @@ class ChronosInspired(Policy):
             return self.reject("deadline_unmeetable", estimate_ms=wait_ms)
         return None
 
+    def _load(self, metrics: Snapshot, cost_s: float) -> float:
+        """Work that arrives, with this request; one before an idle engine is no rate.
+
+        What this process admitted stands for what the others did.
+        """
+        window, now_s = self._of_replica(metrics), metrics.now_s
+        if window.empty(now_s) and metrics.read(RUNNING) == 0:
+            return 0.0
+        return window.load(now_s, cost_s, self.prefill_share)
+
     def _fits_in_ms(
         self, metrics: Snapshot, cost_s: float, left_s: float
     ) -> float | None:
         """Until as much time would be enough, as the window empties; None = never."""
-        most = load_most(cost_s, left_s) * self.prefill_share
+        most, share = load_most(cost_s, left_s), self.prefill_share
         now_s = metrics.now_s
-        wait_s = self._of_replica(metrics).falls_in_s(now_s, cost_s, most)
+        wait_s = self._of_replica(metrics).falls_in_s(now_s, cost_s, share, most)
         return None if wait_s is None else 1000.0 * wait_s
 
     def _prefill_s(self, request: Request) -> float | None:
@@ -217,14 +230,16 @@ class ChronosInspired(Policy):
         )
 
     def _of_replica(self, metrics: Snapshot) -> Admissions:
+        """The window of a replica, for `decide`: a new one is not kept."""
+        known, peak = self._admissions.get(self._key(metrics)), self.rate == "peak"
+        return known or Admissions(self.window_s, self.sub_windows, peak=peak)
+
+    def _key(self, metrics: Snapshot) -> str | None:
+        """Its replica; those met past the bound share one window."""
         known, replica = self._admissions, metrics.replica
-        if replica not in known:
-            if len(known) >= REPLICAS_MOST:
-                replica = None
-            peak = self.rate == "peak"
-            made = Admissions(self.window_s, self.sub_windows, peak=peak)
-            return known.setdefault(replica, made)
-        return known[replica]
+        if replica not in known and len(known) >= REPLICAS_MOST:
+            return None
+        return replica
 
 
 def _limits(

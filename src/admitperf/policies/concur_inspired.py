@@ -50,6 +50,7 @@ class ConcurInspired(Policy):
     signal_quantity = "kv_pressure"
     signal_structure = "dual-gate"
     metadata_assumed = ("session",)
+    refuses_with = ("slots",)
     requires = (KV_PRESSURE, IN_FLIGHT, "session")
 
     alpha: Annotated[

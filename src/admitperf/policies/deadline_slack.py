@@ -11,6 +11,7 @@ from admitperf.core.signals import DEADLINE_SLACK_S, IN_FLIGHT
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
 from admitperf.policies.parts.forecast import Forecast, first_token_s, own_tokens
+from admitperf.policies.parts.stuck import Stuck
 
 
 class DeadlineSlack(Policy):
@@ -24,7 +25,8 @@ class DeadlineSlack(Policy):
     A request that would be late with nothing ahead of it is refused too, and then
     nothing that is refused tells whether the engine is still that slow. So one of
     these is let in at a time, `probe_s` after the last one was; at once, when that one
-    was in time after all.
+    was in time after all. And while one that waits keeps out everybody, one is let in
+    now and then: the prompt that is ahead may be stuck.
     """
 
     name = "deadline_slack"
@@ -36,6 +38,7 @@ class DeadlineSlack(Policy):
         "cached_tokens",
         "max_output_tokens",
     )
+    refuses_with = ("deadline_unmeetable",)
     requires = (IN_FLIGHT, *metadata_assumed)
 
     deadline_is: Annotated[
@@ -72,6 +75,7 @@ class DeadlineSlack(Policy):
         super().__init__(**given)
         self._forecast = Forecast()
         self._probed_ns: int | None = None
+        self._stuck = Stuck(0.0)
 
     def decide(self, metrics: Snapshot) -> Decision:
         """Compare the time that is left with the time that it needs."""
@@ -84,6 +88,7 @@ class DeadlineSlack(Policy):
 
     def decided(self, metrics: Snapshot, d: Decision) -> Charge | None:
         """Note a probe: it was let in although it would be late by itself."""
+        self._stuck.decided(metrics, d)
         left_s = metrics.request.deadline_s
         if d.verdict is not Verdict.ADMIT or left_s is None:
             return None
@@ -116,6 +121,8 @@ class DeadlineSlack(Policy):
         if not metrics.below(DEADLINE_SLACK_S, needed_s):
             return None
         if self._alone_s(metrics) <= left_s:
+            if self._stuck.probe_is_due(metrics):
+                return None
             wait_ms = 1000 * (needed_s - left_s)
             return self.reject("deadline_unmeetable", estimate_ms=wait_ms)
         probes = self._probe_is_due(metrics)

@@ -20,6 +20,10 @@ class DualGate(Policy):
     name = "dual_gate"
     signal_quantity = "kv_pressure"
     signal_structure = "dual-gate"
+    refuses_with = (
+        "kv_pressure",
+        "queue_depth",
+    )
     requires = (KV_PRESSURE, QUEUE_DEPTH)
 
     threshold: Annotated[

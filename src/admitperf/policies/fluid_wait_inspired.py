@@ -27,10 +27,9 @@ from admitperf.policies.parts.fluid_wait.model import (
 )
 from admitperf.policies.parts.fluid_wait.pace import Pace
 from admitperf.policies.parts.fluid_wait.stages import Stages
-
-REPLICAS_MOST = 256
-"""Replicas with a model of their own; those met later share one. Plain choice: a
-host's own list, about 200 KB each at most."""
+from admitperf.policies.parts.forecast import held_tokens
+from admitperf.policies.parts.replicas import REPLICAS_MOST
+from admitperf.policies.parts.settled import prompt_tokens
 
 SEGMENTS = (0.5, 0.8, 0.95)
 """Quantiles of the answer's length at which a segment ends: the first is held at once,
@@ -72,6 +71,11 @@ class FluidWaitInspired(Policy):
     signal_quantity = "kv_pressure"
     signal_structure = "scalar"
     metadata_assumed = ("input_tokens",)
+    refuses_with = (
+        "too_large",
+        "in_flight_cap",
+        "kv_headroom",
+    )
     requires = (
         KV_CAPACITY_TOKENS,
         KV_PRESSURE,
@@ -111,7 +115,7 @@ class FluidWaitInspired(Policy):
         float,
         Param(
             "part of an engine's KV cache that this process may fill, as a fraction",
-            above=0.0,
+            low=1e-6,
             high=1.0,
             per_process=True,
             origin="one process before the engine has all of it",
@@ -130,7 +134,7 @@ class FluidWaitInspired(Policy):
         known = metrics.request.input_tokens is not None
         if known and metrics.above(INPUT_TOKENS, cache[0]):
             return self.reject("too_large")
-        engine, likely = self._engine(metrics.replica), metrics.output_tokens()
+        engine, likely = self._known(metrics.replica), metrics.output_tokens()
         crowded = self._crowded(metrics, engine, likely, cache[0])
         full = self._full(metrics, engine, likely, cache)
         if crowded is not None:
@@ -145,7 +149,7 @@ class FluidWaitInspired(Policy):
             engine.mix.offered(metrics.now_s, cls)
         if d.verdict is not Verdict.ADMIT:
             return None
-        first = _first(metrics.request, likely, engine)
+        first = _first(metrics, likely, engine)
         room = engine.stages.charge(metrics.now_s, first, _raises(metrics, engine))
         return Charge(self._account(metrics, cls)), *room
 
@@ -198,7 +202,7 @@ class FluidWaitInspired(Policy):
         """What memory says; an engine that holds no more than the buffer takes it."""
         capacity, resident = cache
         held = max(resident, engine.stages.held(metrics) / self.kv_share)
-        own = _first(metrics.request, likely, engine)
+        own = _first(metrics, likely, engine)
         room = capacity * (1 - self.buffer)
         over = metrics.gate("projected_kv", held + own, room, ">")
         if not over or held <= capacity * self.buffer:
@@ -215,7 +219,7 @@ class FluidWaitInspired(Policy):
             return
         _, replica, _, cls = account
         engine = self._engine(replica)
-        length = outcome.input_tokens or request.input_tokens
+        length = prompt_tokens(outcome, cached=True)
         if length is not None:
             engine.mix.ended(now_s, cls, length, tokens / request.n)
         whole, first = outcome.e2e_ms, outcome.ttft_ms
@@ -226,13 +230,17 @@ class FluidWaitInspired(Policy):
         return self.name, metrics.replica, "class", cls
 
     def _engine(self, replica: str | None) -> _Engine:
-        known = self._engines
-        if replica not in known:
-            if len(known) >= REPLICAS_MOST:
-                replica = None
-            made = _Engine(self.name, replica, self.window_s)
-            return known.setdefault(replica, made)
-        return known[replica]
+        """The model of a replica; those met past the bound share one."""
+        if replica not in self._engines and len(self._engines) >= REPLICAS_MOST:
+            replica = None
+        return self._engines.setdefault(replica, self._known(replica))
+
+    def _known(self, replica: str | None) -> _Engine:
+        """The same for `decide`: a new one is not kept."""
+        if replica not in self._engines and len(self._engines) >= REPLICAS_MOST:
+            replica = None
+        known = self._engines.get(replica)
+        return known or _Engine(self.name, replica, self.window_s)
 
 
 def _cache(metrics: Snapshot) -> tuple[float, float] | None:
@@ -254,12 +262,12 @@ def _bucket(tokens: float | None) -> int | None:
     return min(_SIZES - 1, max(0, (int(tokens).bit_length() - 5) // 2))
 
 
-def _first(request: Request, likely: float | None, engine: _Engine) -> float:
+def _first(metrics: Snapshot, likely: float | None, engine: _Engine) -> float:
     """Tokens held from the start: the prompt, and the answer's first segment.
 
     Before answers were measured the prompt alone: a caller's limit is no length.
     """
-    prompt = float(request.input_tokens or 0)
+    prompt = float(held_tokens(metrics) or 0)
     if likely is None or engine.mix.finished < MEASURED_AFTER:
         return prompt
     return prompt + likely

@@ -23,8 +23,13 @@ from admitperf.core.signals import (
 )
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
-from admitperf.policies.parts.forecast import first_token_s
+from admitperf.policies.parts.forecast import (
+    first_token_s,
+    held_tokens,
+    own_tokens,
+)
 from admitperf.policies.parts.replicas import Replicas
+from admitperf.policies.parts.stuck import Stuck
 
 GROWTH_QUANTILE = 0.8
 """Share of answers within what an answer is taken to need of memory. Origin: research
@@ -97,7 +102,20 @@ class FrontDoor(Policy):
         "input_tokens",
         "cached_tokens",
     )
+    refuses_with = (
+        "kv_headroom",
+        "too_large",
+        "tenant_share",
+        "session_in_flight",
+        "deadline_unmeetable",
+        "kv_pressure",
+        "queue_age",
+        "pool_saturated",
+        "queue_depth",
+        "slots",
+    )
     requires = (KV_PRESSURE, OLDEST_WAIT_S)
+    needs = _NEEDS
 
     max_projected_kv: Annotated[
         float | None,
@@ -143,7 +161,7 @@ class FrontDoor(Policy):
         Param(
             "KV cache in use from which a request waits, as a fraction; "
             "None = not asked",
-            low=0.0,
+            above=0.0,
             high=1.0,
             origin="plain choice: room for what runs to grow before 1.0",
         ),
@@ -208,7 +226,7 @@ class FrontDoor(Policy):
         full = {QUEUE_DEPTH: self.full_queue, POOL_LOAD: self.full_load}
         bounds = {signal: b for signal, b in full.items() if b is not None}
         self._replicas = Replicas(bounds) if bounds else None
-        self._served_ns: int | None = None
+        self._stuck = Stuck(self.target_wait_s or 0.0)
 
     def _faults(self, on: list[str]) -> list[str]:
         faults = []
@@ -227,7 +245,7 @@ class FrontDoor(Policy):
         queued = self._queued(metrics)
         marked, memory = self._memory(metrics, cheap=cheap)
         said = (
-            self._headroom(metrics),
+            self._headroom(metrics, cheap=cheap),
             self._share(metrics, marked=marked, queued=queued),
             self._session(metrics),
             self._deadline(metrics),
@@ -243,26 +261,16 @@ class FrontDoor(Policy):
             d.rank = FIRST_OUT
         return d
 
+    def decided(self, metrics: Snapshot, d: Decision) -> None:
+        """Note when one was let in."""
+        self._stuck.decided(metrics, d)
+
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
         """Learn who was served, and how full replicas are."""
         if outcome is not None:
-            self._note_served(metrics, outcome)
+            self._stuck.observe(metrics, outcome)
         elif self._replicas is not None:
             self._replicas.observe(metrics)
-
-    def _note_served(self, metrics: Snapshot, outcome: Outcome) -> None:
-        """When the newest came that had its first token within the target.
-
-        Who waits since before then is late for a reason of its own, a long prompt or a
-        lost answer, and must not close the door for the others.
-        """
-        first_ms, end_ms = outcome.ttft_ms, outcome.e2e_ms
-        target_s = self.target_wait_s
-        if first_ms is None or end_ms is None or target_s is None:
-            return
-        if first_ms <= 1000 * target_s:
-            came_ns = metrics.now_ns - int(1e6 * end_ms)
-            self._served_ns = max(self._served_ns or came_ns, came_ns)
 
     def _is_cheap(self, metrics: Snapshot) -> bool:
         """Whether most of it is known cached, and little of it left to compute."""
@@ -271,8 +279,12 @@ class FrontDoor(Policy):
         uncached = metrics.read(UNCACHED_TOKENS)
         return uncached is not None and uncached <= self.cheap_tokens
 
-    def _headroom(self, metrics: Snapshot) -> Decision | None:
-        prompt, bound = metrics.request.input_tokens, self.max_projected_kv
+    def _headroom(self, metrics: Snapshot, *, cheap: bool) -> Decision | None:
+        """The whole prompt and its answer; of a cheap one what has to be computed.
+
+        That is let in up to the hard bound, or to this one where it is the higher.
+        """
+        prompt, bound = held_tokens(metrics), self.max_projected_kv
         if bound is None or prompt is None:
             return None
         capacity, pressure = _largest(metrics), metrics.read(KV_PRESSURE)
@@ -280,6 +292,8 @@ class FrontDoor(Policy):
             return None
         if metrics.gate("prompt_kv", prompt / capacity, 1.0, ">"):
             return self.reject("too_large")
+        if cheap:
+            prompt, bound = own_tokens(metrics) or 0, max(bound, self.hard_kv)
         tokens = prompt + (metrics.output_tokens(GROWTH_QUANTILE) or 0.0)
         own = min(tokens / capacity, bound - EMPTY_KV)
         if not metrics.gate("projected_kv", pressure + own, bound, ">"):
@@ -326,7 +340,8 @@ class FrontDoor(Policy):
             return None
         slack_s = deadline_s - first_s
         late = metrics.gate("forecast_slack_s", slack_s, self.min_slack_s, "<")
-        if not late or not metrics.prefill_tokens:  # nothing ahead: to measure again
+        alone = not metrics.prefill_tokens  # nothing ahead: to measure again
+        if not late or alone or self._stuck.probe_is_due(metrics):
             return None
         late_ms = 1000 * (self.min_slack_s - slack_s)
         return self.reject("deadline_unmeetable", estimate_ms=late_ms)
@@ -351,26 +366,31 @@ class FrontDoor(Policy):
         """The oldest waits too long, and as others will: in a queue, or a stuck engine.
 
         With no queue it may be a long prompt that is worked on, and with one a request
-        that was lost on the way; those who come next need not wait for either.
+        that was lost on the way; those who come next need not wait for either. While
+        it shuts out everybody, a probe is let in now and then to find that out.
         """
         target_s = self.target_wait_s
-        if target_s is None or not metrics.above(OLDEST_WAIT_S, target_s):
+        if target_s is None:
+            return None
+        if not metrics.above(OLDEST_WAIT_S, target_s):
             return None
         if queued is False and not metrics.above(OLDEST_WAIT_S, STUCK * target_s):
             return None
-        since_ns = metrics.now_ns - 1e9 * (metrics.read(OLDEST_WAIT_S) or 0.0)
-        passed = self._served_ns is not None and self._served_ns > since_ns
-        return None if passed else self.defer("queue_age")
+        if self._stuck.overtaken(metrics) or self._stuck.probe_is_due(metrics):
+            return None
+        return self.defer("queue_age")
 
     def _full(self, metrics: Snapshot) -> Decision | None:
-        """Refused for good by a full pool; by one full replica sent to the next."""
+        """Refused for good where the readings show a full pool, and only there.
+
+        One replica that is full sends to the next. With what was sent since its
+        reading it may only seem full, since how many it runs at once is a guess.
+        """
         replicas = self._replicas
         if replicas is None:
             return None
         if metrics.gate("emptiest_replica", replicas.emptiest(metrics), 1.0):
             return self.reject("pool_saturated")
-        if metrics.replica is None:
-            return None
         if not metrics.gate("this_replica", replicas.here(metrics), 1.0):
             return None
         most = self.full_queue

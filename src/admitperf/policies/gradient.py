@@ -2,15 +2,8 @@
 
 from typing import Annotated
 
-from admitperf.core.decision import Decision
-from admitperf.core.outcome import Outcome
 from admitperf.core.param import Param
-from admitperf.core.policy import Policy
-from admitperf.core.signals import IN_FLIGHT, OLDEST_WAIT_S
-from admitperf.core.snapshot import Snapshot
-from admitperf.policies.parts.adaptive.period import Period
-from admitperf.policies.parts.adaptive.waits import Waits
-from admitperf.policies.parts.adaptive.window import Window
+from admitperf.policies.parts.adaptive.found_limit import FoundLimit
 
 SMOOTHING = 0.2
 """Part of the way to its aim that the limit goes each period. Origin: Gradient2."""
@@ -26,13 +19,8 @@ ROOM = 1.1
 """Part of the long average under which there is room. Plain choice: 50 ms with the
 default base, which a prompt that is half computed may take."""
 
-RAMP = 1.5
-"""Factor of a growth at a cold start, and when several in a row met no wait. Plain
-choice: Gradient2 grows by four a window towards hundreds; an engine has tens of slots
-and periods of a second, and four times the limit takes four of these."""
 
-
-class Gradient(Policy):
+class Gradient(FoundLimit):
     """Refuses while as many requests are open as a limit that follows the waits.
 
     Netflix's Gradient2, fed with the wait before prefill instead of the time of the
@@ -41,9 +29,6 @@ class Gradient(Policy):
     """
 
     name = "gradient"
-    slo_awareness = "latency"
-    signal_quantity = "wait_estimate"
-    requires = (IN_FLIGHT, OLDEST_WAIT_S)
 
     tolerance: Annotated[
         float,
@@ -72,85 +57,14 @@ class Gradient(Policy):
             origin="plain choice: Gradient2's 4 is half of a small engine",
         ),
     ] = 1.0
-    start: Annotated[
-        int,
-        Param(
-            "open requests of this host before anything was measured",
-            low=1,
-            per_process=True,
-            origin="plain choice: small, as it grows by half each period at first",
-        ),
-    ] = 8
-    floor: Annotated[
-        int,
-        Param(
-            "open requests of this host that are let in whatever the waits are",
-            low=1,
-            per_process=True,
-            origin="plain choice: Gradient2's 20 is more than small engines have",
-        ),
-    ] = 1
-    ceiling: Annotated[
-        int,
-        Param(
-            "open requests of this host at most, however short the waits are",
-            low=1,
-            per_process=True,
-            origin="plain choice: more slots than an engine is given",
-        ),
-    ] = 1024
-    period_s: Annotated[
-        float,
-        Param(
-            "seconds between two changes of the limit, at least",
-            above=0.0,
-            high=3600.0,
-            origin="plain choice: two readings of a gateway that looks each 0.25 s",
-        ),
-    ] = 0.5
-    min_samples: Annotated[
-        int,
-        Param(
-            "looks at the wait that a change rests on, at least",
-            low=1,
-            high=256,
-            origin="plain choice: the middle one of three is not the odd one out",
-        ),
-    ] = 3
 
     def __init__(self, **given: object) -> None:
         super().__init__(**given)
-        self._waits = Waits()
         self._long_ms = self.base_ms
-        self._period = Period(self.period_s, self.min_samples)
-        self._window = Window(
-            limit=self.start,
-            floor=self.floor,
-            ceiling=max(self.floor, self.ceiling),
-            step=1.0,
-            cool_s=0.0,
-            ramp=RAMP,
-            tried=1.0,
-        )
 
-    def decide(self, metrics: Snapshot) -> Decision:
-        """Refuse at the limit of the moment."""
-        if metrics.at_least(IN_FLIGHT, self._window.whole):
-            return self.defer("in_flight_cap")
-        return self.admit()
-
-    def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
-        """Look at who waits; once a period, move the limit."""
-        in_flight = metrics.read(IN_FLIGHT)
-        if in_flight is None:
-            return
-        now_s, wait_s = metrics.now_s, self._waits.sample_s(metrics, outcome)
-        if in_flight > self._window.whole and not self._short(wait_s):
-            wait_s = None  # who waits now was let in under the limit before
-        self._period.add(now_s, wait_s, in_flight, ended=outcome is not None)
-        waits_s = self._period.waits_s(now_s)
-        if waits_s is not None:
-            self._move(now_s, *waits_s)
+    def _counts(self, _: float, in_flight: float, wait_s: float | None) -> bool:
+        """Who waits while more are open was let in under the limit before."""
+        return in_flight <= self._window.whole or self._short(wait_s)
 
     def _short(self, wait_s: float | None) -> bool:
         """Whether nobody waits worth mention."""

@@ -1,5 +1,6 @@
 """Count what is open: for a caller, for a session, for the pool."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from admitperf.core.decision import Decision
@@ -12,6 +13,13 @@ from admitperf.core.snapshot import Snapshot
 
 _LEDGER: tuple[Signal | str, ...] = (IN_FLIGHT,)
 """Known whenever the host's open requests are, which all three bounds count."""
+
+
+_NEEDS: Mapping[str, tuple[Signal | str, ...]] = {
+    "max_per_tenant": ("tenant",),
+    "max_per_session": ("session",),
+}
+"""What each adds to what is read."""
 
 
 class InFlightCap(Policy):
@@ -28,7 +36,13 @@ class InFlightCap(Policy):
     name = "in_flight_cap"
     signal_quantity = "batch_state"
     metadata_assumed = ("tenant", "session")
+    refuses_with = (
+        "caller_in_flight",
+        "session_in_flight",
+        "in_flight_cap",
+    )
     requires = _LEDGER
+    needs = _NEEDS
 
     max_in_flight: Annotated[
         int | None,

@@ -10,7 +10,7 @@ from admitperf.core.policy import Policy
 from admitperf.core.signals import IN_FLIGHT, KV_CAPACITY_TOKENS, KV_PRESSURE
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
-from admitperf.policies.parts.forecast import own_tokens
+from admitperf.policies.parts.forecast import held_tokens
 
 
 class KvHeadroom(Policy):
@@ -26,13 +26,16 @@ class KvHeadroom(Policy):
 
     name = "kv_headroom"
     signal_quantity = "kv_pressure"
-    metadata_assumed = ("input_tokens", "cached_tokens", "max_output_tokens")
+    metadata_assumed = ("input_tokens", "max_output_tokens")
+    refuses_with = (
+        "kv_headroom",
+        "too_large",
+    )
     requires = (
         KV_PRESSURE,
         KV_CAPACITY_TOKENS,
         IN_FLIGHT,
         "input_tokens",
-        "cached_tokens",
         "max_output_tokens",
     )
 
@@ -92,8 +95,8 @@ class KvHeadroom(Policy):
         )
 
     def _newcomer(self, metrics: Snapshot) -> tuple[float, float]:
-        """Tokens of its prompt that are not cached, and of its predicted answer."""
-        prompt = own_tokens(metrics) or 0
+        """Tokens of its prompt, cached or not, and of its predicted answer."""
+        prompt = held_tokens(metrics) or 0
         return float(prompt), metrics.output_tokens(self.quantile) or 0.0
 
     def _account(self, metrics: Snapshot, what: str) -> Hashable:

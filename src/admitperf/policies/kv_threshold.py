@@ -14,6 +14,7 @@ class KvThreshold(Policy):
 
     name = "kv_threshold"
     signal_quantity = "kv_pressure"
+    refuses_with = ("kv_pressure",)
     requires = (KV_PRESSURE,)
 
     threshold: Annotated[

@@ -9,6 +9,7 @@ from admitperf.core.policy import Policy
 from admitperf.core.signals import IN_FLIGHT
 from admitperf.core.snapshot import Snapshot
 from admitperf.policies.parts.forecast import own_tokens
+from admitperf.policies.parts.stuck import Stuck
 
 UNMEASURED_TOKENS = 10_000.0
 """Prompt tokens that may wait while nobody knows how fast they are worked off. Origin:
@@ -22,7 +23,8 @@ class PrefillBacklog(Policy):
     The newcomer's own uncached tokens count with those ahead of it. The bound is what
     is worked off within `target_s`, or `max_tokens`, or the smaller of both. With
     nothing ahead any request passes: one that is longer than the bound would never be
-    served otherwise.
+    served otherwise. While nobody is let in, a probe is now and then: the prompt that
+    is ahead may be stuck, and shows it by being overtaken.
 
     Raises:
         ConfigError: both bounds are None.
@@ -32,6 +34,7 @@ class PrefillBacklog(Policy):
     slo_awareness = "latency"
     signal_quantity = "wait_estimate"
     metadata_assumed = ("input_tokens", "cached_tokens")
+    refuses_with = ("prefill_backlog",)
     requires = (IN_FLIGHT, "input_tokens", "cached_tokens")
 
     target_s: Annotated[
@@ -59,6 +62,7 @@ class PrefillBacklog(Policy):
         if self.target_s is None and self.max_tokens is None:
             known = ", ".join(self.declared())
             raise ConfigError(f"policy {self.name}", [f"give at least one of {known}"])
+        self._stuck = Stuck(0.0)
 
     def decide(self, metrics: Snapshot) -> Decision:
         """Compare the backlog, this request in it, with the bound."""
@@ -66,10 +70,15 @@ class PrefillBacklog(Policy):
         own = own_tokens(metrics) or 0
         backlog = (metrics.prefill_tokens or 0.0) + own
         bound = max(self._bound(rate), own)
-        if not metrics.gate("prefill_backlog_tokens", backlog, bound, ">"):
+        over = metrics.gate("prefill_backlog_tokens", backlog, bound, ">")
+        if not over or self._stuck.probe_is_due(metrics):
             return self.admit()
         wait_ms = 1000 * (backlog - bound) / rate if rate else None
         return self.defer("prefill_backlog", estimate_ms=wait_ms)
+
+    def decided(self, metrics: Snapshot, d: Decision) -> None:
+        """Note when one was let in."""
+        self._stuck.decided(metrics, d)
 
     def _bound(self, rate: float | None) -> float:
         """Tokens that may wait; without a rate a number that suits most engines."""

@@ -1,5 +1,7 @@
 """QLM at the ingress: a short engine queue, groups, and an order that is late least."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from admitperf.core.decision import Decision
@@ -7,14 +9,13 @@ from admitperf.core.errors import AbsentSignal
 from admitperf.core.outcome import Outcome
 from admitperf.core.param import Param
 from admitperf.core.policy import Policy
-from admitperf.core.request import Request
 from admitperf.core.signal import Signal
 from admitperf.core.signals import IN_FLIGHT, QUEUE_DEPTH, RUNNING
 from admitperf.core.snapshot import Snapshot
 from admitperf.policies.parts.forecast import first_token_s
-from admitperf.policies.parts.qlm.answer_spread import AnswerSpread
-from admitperf.policies.parts.qlm.group import key_of, kind_of
-from admitperf.policies.parts.qlm.plan import FIRST, Place
+from admitperf.policies.parts.qlm.group import Kind, key_of, kind_of
+from admitperf.policies.parts.qlm.grouping import grouped
+from admitperf.policies.parts.qlm.plan import FIRST, Place, Plan
 from admitperf.policies.parts.qlm.planner import Planner
 from admitperf.policies.parts.qlm.throughput import Throughput
 from admitperf.policies.parts.qlm.virtual_queue import PATIENCE, VirtualQueue
@@ -36,10 +37,15 @@ class QlmInspired(Policy):
     nothing ahead of it: what is let in then tells whether the engine is still as slow.
 
     Nothing is optimized while a request is decided about: the order of the groups is
-    made at new readings, has an age, and is not used once it is too old.
+    made in `policy.background`, has an age, and is not used once it is too old. With a
+    host that never calls that there is none, and the nearest deadline goes first.
     """
 
     name = "qlm_inspired"
+    refuses_with = (
+        "deadline_unmeetable",
+        "slots",
+    )
     slo_awareness = "deadline"
     signal_quantity = "wait_estimate"
     signal_structure = "lp-composite"
@@ -76,11 +82,11 @@ class QlmInspired(Policy):
     solve_s: Annotated[
         float,
         Param(
-            "seconds that making an order is taken to need before it is used; 5 is"
-            " told of QLM",
+            "seconds that making an order is taken to need at least, for trying out a"
+            " slow optimizer; 5 is told of QLM",
             low=0.0,
             high=3600.0,
-            origin="ours is done when it is begun: eight groups take under 1 ms",
+            origin="what making it does need shows in its age by itself",
         ),
     ] = 0.0
     slo_s: Annotated[
@@ -105,7 +111,6 @@ class QlmInspired(Policy):
     def __init__(self, **given: object) -> None:
         super().__init__(**given)
         self._throughput = Throughput()
-        self._answers = AnswerSpread()
         self._queue = VirtualQueue()
         self._planner = Planner(self.solve_s)
 
@@ -114,16 +119,17 @@ class QlmInspired(Policy):
         place = self._place(metrics)
         load = _load(metrics)
         full = metrics.gate("engine_batch", load, self.max_batch, ">=")
-        over = load - self.max_batch + 1 if full else 0.0
-        late = self._too_late(metrics, over)
+        time = self._time(metrics, load - self.max_batch + 1) if full else None
+        slot_s = 0.0 if time is None else time.tokens / time.rate_per_s
+        late = _too_late(metrics, slot_s)
         if late and (full or not _is_next(metrics)):
-            slot_ms = 1000 * self._slot_s(metrics, over)
+            slot_ms = 1000 * slot_s
             return self.reject("deadline_unmeetable", estimate_ms=slot_ms or None)
         if not full:
             return self.admit()
         return self.defer(
             "slots",
-            estimate_ms=self._wait_ms(metrics, place, over),
+            estimate_ms=None if time is None else self._wait_ms(metrics, place, time),
             rank=place[0] + _within(self._due_s(metrics)),
         )
 
@@ -136,36 +142,42 @@ class QlmInspired(Policy):
             return
         until_s = metrics.now_s + PATIENCE * d.retry_after_ms / 1000
         self._queue.note(name, key_of(request), self._due_s(metrics), until_s)
+        self._queue.expire(metrics.now_s)
 
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
-        """Learn from an end; at a new reading, look whether the order still does."""
-        if outcome is None:
-            self._replan(metrics)
+        """Learn from an end how fast answers come, from a reading what was full."""
+        if outcome is not None:
+            if outcome.output_tokens is not None:
+                self._throughput.ended(outcome.output_tokens, metrics.now_s)
             return
-        if outcome.output_tokens is None:
-            return
-        self._throughput.ended(outcome.output_tokens, metrics.now_s)
-        if outcome.ok:
-            kind = kind_of(key_of(outcome.request or Request()))
-            self._answers.learn(kind, outcome.output_tokens)
+        load = _load_if_known(metrics)
+        if load is not None:
+            full = load >= FULL * self.max_batch
+            self._throughput.reading(metrics.replica, metrics.now_s, full=full)
+            self._queue.expire(metrics.now_s)
 
-    def _replan(self, metrics: Snapshot) -> None:
-        running, waiting = metrics.read(RUNNING), metrics.read(QUEUE_DEPTH)
-        if running is None or waiting is None:
-            return
-        now_s, load = metrics.now_s, running + waiting
-        full = load >= FULL * self.max_batch
-        self._throughput.reading(metrics.replica, now_s, full=full)
-        self._queue.expire(now_s)
-        time = self._time(now_s, max(0.0, load - self.max_batch + 1))
-        self._planner.look(self._queue.groups(self._answers), time, now_s)
-
-    def _time(self, now_s: float, ahead: float) -> WaitingTime | None:
-        """How long work takes behind so many requests; None = no rate is known."""
-        rate_per_s = self._throughput.per_s(now_s)
-        if rate_per_s is None:
+    def task(self, metrics: Snapshot) -> Callable[[], Plan] | None:
+        """Look whether the order still does, and make another if it does not."""
+        load = _load_if_known(metrics)
+        if load is None:
             return None
-        mean, variance = self._answers.of(None)
+        now_s, notes = metrics.now_s, self._queue.notes()
+        answers = {kind: _answer(metrics, kind) for kind in self._queue.kinds()}
+        time = self._time(metrics, max(0.0, load - self.max_batch + 1))
+        return self._planner.work(partial(grouped, notes, answers, now_s), time, now_s)
+
+    def task_done(self, metrics: Snapshot, result: object) -> None:  # noqa: ARG002
+        """Use the order that was made, however old it is by now."""
+        if isinstance(result, Plan):  # it is nothing else: the work of `task` made it
+            self._planner.take(result)
+
+    def _time(self, metrics: Snapshot, ahead: float) -> WaitingTime | None:
+        """How long work takes behind so many requests; None = that is not measured."""
+        rate_per_s = self._throughput.per_s(metrics.now_s)
+        answer = metrics.answer_moments()
+        if rate_per_s is None or answer is None:
+            return None
+        mean, variance = answer
         return WaitingTime(rate_per_s, self.z, ahead * mean, ahead * variance)
 
     def _place(self, metrics: Snapshot) -> Place:
@@ -183,26 +195,14 @@ class QlmInspired(Policy):
         left_s = metrics.request.deadline_s
         return metrics.now_s + (self.slo_s if left_s is None else left_s)
 
-    def _too_late(self, metrics: Snapshot, over: float) -> bool:
-        """Whether its first token would miss the deadline from the first place."""
-        deadline_s = metrics.request.deadline_s
-        if deadline_s is None:
-            return False
-        best_s = self._slot_s(metrics, over) + (first_token_s(metrics) or 0.0)
-        return metrics.gate("first_token_s", best_s, deadline_s, ">=")
+    def _wait_ms(self, metrics: Snapshot, place: Place, time: WaitingTime) -> float:
+        """The wait of its place; at most until it has to start to be in time.
 
-    def _slot_s(self, metrics: Snapshot, over: float) -> float:
-        """Until a slot should be free, in the middle; 0.0 = no rate is known."""
-        time = self._time(metrics.now_s, over)
-        return 0.0 if time is None else time.tokens / time.rate_per_s
-
-    def _wait_ms(self, metrics: Snapshot, place: Place, over: float) -> float | None:
-        """The wait of its place; at most until it has to start to be in time."""
-        time = self._time(metrics.now_s, over)
-        if time is None:
-            return None
+        Args:
+            time: behind the slots that are missing.
+        """
         key = key_of(metrics.request)
-        count, (mean, variance) = self._queue.count(key), self._answers.of(kind_of(key))
+        count, (mean, variance) = self._queue.count(key), _answer(metrics, kind_of(key))
         _, tokens, spread = place
         wait_s = time.seconds(tokens + count * mean, spread + count * variance)
         deadline_s = metrics.request.deadline_s
@@ -210,6 +210,20 @@ class QlmInspired(Policy):
             left_s = deadline_s - (first_token_s(metrics) or 0.0)
             wait_s = min(wait_s, max(0.0, left_s))
         return 1000 * wait_s
+
+
+def _too_late(metrics: Snapshot, slot_s: float) -> bool:
+    """Whether its first token would miss the deadline from the first place.
+
+    Args:
+        slot_s: until a slot should be free, in the middle; 0.0 = one is, or no rate is
+            known.
+    """
+    deadline_s = metrics.request.deadline_s
+    if deadline_s is None:
+        return False
+    best_s = slot_s + (first_token_s(metrics) or 0.0)
+    return metrics.gate("first_token_s", best_s, deadline_s, ">=")
 
 
 def _is_next(metrics: Snapshot) -> bool:
@@ -220,10 +234,21 @@ def _is_next(metrics: Snapshot) -> bool:
 
 def _load(metrics: Snapshot) -> float:
     """Requests in the engine, running and waiting. What is absent is not zero."""
+    load = _load_if_known(metrics)
+    if load is None:
+        absent = RUNNING if metrics.read(RUNNING) is None else QUEUE_DEPTH
+        raise AbsentSignal(absent.name)
+    return load
+
+
+def _load_if_known(metrics: Snapshot) -> float | None:
     running, waiting = metrics.read(RUNNING), metrics.read(QUEUE_DEPTH)
-    if running is None or waiting is None:
-        raise AbsentSignal(RUNNING.name if running is None else QUEUE_DEPTH.name)
-    return running + waiting
+    return None if running is None or waiting is None else running + waiting
+
+
+def _answer(metrics: Snapshot, kind: Kind) -> tuple[float, float]:
+    """Mean in tokens and variance in tokens squared; zeros before any answer."""
+    return metrics.answer_moments(*kind) or (0.0, 0.0)
 
 
 def _within(due_s: float) -> float:

@@ -27,7 +27,7 @@ from admitperf.core.param import Param
 from admitperf.core.policy import Policy
 from admitperf.core.signals import OLDEST_WAIT_S
 from admitperf.core.snapshot import Snapshot
-from admitperf.core.verdict import Verdict
+from admitperf.policies.parts.stuck import Stuck
 
 QUIET_INTERVALS = 16
 """Intervals without a standing queue after which the next one is met with the whole
@@ -51,6 +51,7 @@ class QueueAge(Policy):
     name = "queue_age"
     slo_awareness = "latency"
     signal_quantity = "wait_estimate"
+    refuses_with = ("queue_age",)
     requires = (OLDEST_WAIT_S,)
 
     target_s: Annotated[
@@ -80,7 +81,7 @@ class QueueAge(Policy):
         self._stands = False
         self._times = 0
         self._fell_ns = _NEVER_NS
-        self._let_in_ns = _NEVER_NS
+        self._stuck = Stuck(self.target_s, self.interval_s, at_once=True)
 
     def decide(self, metrics: Snapshot) -> Decision:
         """Refuse when it is over, has been for long enough, and one was let in."""
@@ -90,26 +91,20 @@ class QueueAge(Policy):
         over_s = 0.0 if since_ns is None else (now_ns - since_ns) / 1e9
         patience_s = self._patience_ns(now_ns) / 1e9
         stands = metrics.gate("over_target_s", over_s, patience_s)
-        let_in_s = (now_ns - self._let_in_ns) / 1e9
-        lately = metrics.gate("last_let_in_s", let_in_s, self.interval_s, "<")
-        return self.defer("queue_age") if over and stands and lately else self.admit()
+        probes = self._stuck.probe_is_due(metrics)
+        shut = over and stands and not probes
+        return self.defer("queue_age") if shut else self.admit()
 
     def decided(self, metrics: Snapshot, d: Decision) -> None:
         """Take a look, and note when one was let in."""
         self._note(metrics)
-        if d.verdict is Verdict.ADMIT:
-            self._let_in_ns = metrics.now_ns
+        self._stuck.decided(metrics, d)
 
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
         """Take a look; begin anew when a newcomer was served within the target."""
         self._note(metrics)
-        since_ns = self._over_ns
-        if outcome is None or outcome.ttft_ms is None or outcome.e2e_ms is None:
-            return
-        came_ns = metrics.now_ns - outcome.e2e_ms * 1e6
-        if since_ns is None or came_ns < since_ns:
-            return
-        if outcome.ttft_ms < self.target_s * 1000:
+        since_ns, came_ns = self._over_ns, self._stuck.observe(metrics, outcome)
+        if since_ns is not None and came_ns is not None and came_ns >= since_ns:
             self._over_ns, self._stands, self._times = metrics.now_ns, False, 0
 
     def _since_ns(self, metrics: Snapshot) -> int | None:

@@ -15,6 +15,7 @@ class QueueDepth(Policy):
     name = "queue_depth"
     slo_awareness = "latency"
     signal_quantity = "queue_depth"
+    refuses_with = ("queue_depth",)
     requires = (QUEUE_DEPTH,)
 
     max_waiting: Annotated[

@@ -2,6 +2,7 @@
 
 import math
 from collections import OrderedDict
+from collections.abc import Hashable, Mapping
 from itertools import islice
 from typing import Annotated, cast
 
@@ -15,27 +16,61 @@ from admitperf.core.request import Request
 from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
-from admitperf.policies.parts.tenancy.settled import never_started, prompt_tokens
+from admitperf.policies.parts.settled import never_started, prompt_tokens
+from admitperf.policies.parts.tenancy.bucket import Bucket
 
 BUCKETS_MOST = 10_000
-"""Tenants with a bucket of their own. Plain choice: about 2 MB. Tenants met while the
-table is full share the bucket of the untagged, so that inventing names wins nothing."""
+"""Tenants with a bucket of their own. Plain choice: about 3 MB, at most 12. Tenants met
+while the table is full share the bucket of the untagged, so that inventing names wins
+nothing."""
+
+DEBT_MOST_S = 86_400.0
+"""Seconds of refill that a bucket may lack beyond an empty one, or its burst where that
+takes longer. Plain choice: a day is more than any answer takes of a rate above two
+tokens a second, and no wrong count of an engine keeps a caller out for longer."""
 
 _LOOKED_AT = 2
 """Buckets looked at for idleness per decision: one more than a decision can add."""
 
+
+class _Taken(Charge):
+    """What a bucket gave for one request, to the nanosecond.
+
+    Args:
+        number: of the taking.
+        taken_ns: what was taken; the amount says it in tokens.
+    """
+
+    __slots__ = ("number", "taken_ns")
+
+    def __init__(
+        self, account: Hashable, amount: float, number: int, taken_ns: int
+    ) -> None:
+        super().__init__(account, amount)
+        self.number = number
+        self.taken_ns = taken_ns
+
+
 _TENANT: tuple[Signal | str, ...] = ("tenant",)
 _SIZES = ("input_tokens", "cached_tokens", "max_output_tokens")
+
+
+_NEEDS: Mapping[str, tuple[Signal | str, ...]] = {
+    "per=tenant": _TENANT,
+    "cost=tokens": _SIZES,
+}
+"""What each adds to what is read."""
 
 
 class RateLimit(Policy):
     """Refuses a request when its bucket holds less than it costs.
 
     A bucket is stored as the time at which it will be full again, in whole
-    nanoseconds of the monotonic clock: tokens cannot go negative, nothing drifts, and
-    a bucket that is full is one that need not be kept. What is admitted is charged when
-    the answer is final, and settled when the request ends. The state belongs to one
-    process; a forked child goes on with a copy.
+    nanoseconds of the monotonic clock: nothing drifts, and a bucket that is full is one
+    that need not be kept. What is admitted is charged when the answer is final, and
+    settled when the request ends. It never holds less than no token: what a request
+    took beyond the bucket is a debt, time that passes before there is a token again.
+    The state belongs to one process; a forked child goes on with a copy.
 
     Raises:
         ConfigError: tokens are counted by the numbers that are meant for requests.
@@ -46,13 +81,15 @@ class RateLimit(Policy):
     slo_awareness = "fairness"
     signal_quantity = "rate"
     metadata_assumed = ("tenant",)
+    refuses_with = ("rate_limit",)
     requires = _TENANT
+    needs = _NEEDS
 
     rate_per_s: Annotated[
         float,
         Param(
             "requests, or tokens, per second that a bucket refills by",
-            above=0.0,
+            low=1e-6,
             per_process=True,
             high=1e6,
             origin="plain choice, to be set: no number fits every pool",
@@ -99,7 +136,9 @@ class RateLimit(Policy):
         super().__init__(**given)
         self._token_ns = math.ceil(1e9 / self.rate_per_s)
         self._full_ns = self.burst * self._token_ns
-        self._full_at_ns: OrderedDict[str | None, int] = OrderedDict()
+        self._most_ns = self._full_ns + max(self._full_ns, int(DEBT_MOST_S * 1e9))
+        self._buckets: OrderedDict[str | None, Bucket] = OrderedDict()
+        self._takings = 0
         if self.cost == "tokens" and not {"rate_per_s", "burst"} <= self.given:
             fault = "cost = 'tokens' needs rate_per_s and burst, in tokens"
             raise ConfigError(f"policy {self.name}", [fault])
@@ -111,74 +150,73 @@ class RateLimit(Policy):
     def decide(self, metrics: Snapshot) -> Decision:
         """Compare what the bucket holds with what the request costs."""
         now_ns = metrics.now_ns
-        self._forget_full(now_ns)
-        cost_ns = self._token_ns
-        if self.cost == "tokens":
-            prompt = self._prompt(metrics.request)
-            if metrics.gate("rate_limit_prompt_tokens", prompt, self.burst, ">"):
-                return self.reject("too_large", limit=self.burst, used=prompt)
-            cost_ns = self._estimate_ns(metrics)
+        need_ns = min(self._estimate_ns(metrics), self._full_ns)
         owed_ns = self._owed_ns(self._bucket(metrics.request.tenant), now_ns)
-        held = (self._full_ns - owed_ns) / self._token_ns
-        if metrics.gate("rate_limit_tokens", held, cost_ns / self._token_ns, "<"):
+        held = max(0, self._full_ns - owed_ns) / self._token_ns
+        if metrics.gate("rate_limit_tokens", held, need_ns / self._token_ns, "<"):
             return self.reject(
                 "rate_limit",
-                estimate_ms=(owed_ns + cost_ns - self._full_ns) / 1e6,
+                estimate_ms=(owed_ns + need_ns - self._full_ns) / 1e6,
                 limit=self.burst,
                 used=-(-owed_ns // self._token_ns),
             )
         return self.admit()
 
     def decided(self, metrics: Snapshot, d: Decision) -> Charge | None:
-        """Take what an admitted request is expected to cost; none is left, none goes.
+        """Take what an admitted request is expected to cost, or what is left of that.
 
-        What is charged is what was really taken, so that no more is given back.
+        What is charged is what was really taken, so that no more is given back. Only a
+        prompt larger than a burst takes more than there is.
         """
+        self._forget_full(metrics.now_ns)
         if d.verdict is not Verdict.ADMIT:
             return None
-        now_ns, bucket = metrics.now_ns, self._bucket(metrics.request.tenant)
-        cost_ns = self._token_ns
-        if self.cost == "tokens":
-            cost_ns = self._estimate_ns(metrics)
-        taken_ns = self._pay(bucket, cost_ns, now_ns)
-        return Charge((self.name, bucket), taken_ns / self._token_ns)
+        bucket = self._bucket(metrics.request.tenant)
+        cost_ns = self._estimate_ns(metrics)
+        most_ns = min(max(self._full_ns, cost_ns), self._most_ns)
+        taken_ns = self._pay(bucket, cost_ns, most_ns, metrics.now_ns)
+        tokens = taken_ns / self._token_ns
+        return _Taken((self.name, bucket), tokens, self._takings, taken_ns)
 
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
         """Settle: give back what an ended request did not use, take what it used more.
 
-        All of it goes back when the engine never started it.
+        All of it goes back when the engine never started it. What the bucket does not
+        hold becomes its debt.
         """
         charge = outcome.charge if outcome is not None else None
-        if outcome is None or not isinstance(charge, Charge):
+        if outcome is None or not isinstance(charge, _Taken):
             return
         _, bucket = cast("tuple[str, str | None]", charge.account)
-        charged_ns = round(charge.amount * self._token_ns)
-        used_ns = 0 if never_started(outcome) else self._used_ns(outcome, charged_ns)
-        if used_ns != charged_ns:
-            known = bucket if bucket in self._full_at_ns else self._bucket(bucket)
-            self._pay(known, used_ns - charged_ns, metrics.now_ns)
+        left_ns = charge.taken_ns
+        if not never_started(outcome):
+            left_ns -= self._used_ns(outcome, charge.taken_ns)
+        if left_ns < 0:
+            known = bucket if bucket in self._buckets else self._bucket(bucket)
+            self._pay(known, -left_ns, self._most_ns, metrics.now_ns)
+        elif left_ns and bucket in self._buckets:
+            self._buckets[bucket].give_back(charge.number, left_ns, metrics.now_ns)
 
     def _bucket(self, tenant: str | None) -> str | None:
         """Whose bucket pays; None is the one for all that have none of their own."""
         if self.per == "pool":
             return None
-        known = tenant in self._full_at_ns or len(self._full_at_ns) < BUCKETS_MOST
+        known = tenant in self._buckets or len(self._buckets) < BUCKETS_MOST
         return tenant if known else None
 
-    def _owed_ns(self, bucket: str | None, now_ns: int) -> int:
+    def _owed_ns(self, name: str | None, now_ns: int) -> int:
         """Time until the bucket is full."""
-        return max(0, self._full_at_ns.get(bucket, now_ns) - now_ns)
+        bucket = self._buckets.get(name)
+        return 0 if bucket is None else bucket.owed_ns(now_ns)
 
-    def _pay(self, bucket: str | None, cost_ns: int, now_ns: int) -> int:
-        """Takes so much, or gives back what is below 0; returns what was taken."""
-        owed_ns = self._owed_ns(bucket, now_ns)
-        after_ns = min(max(0, owed_ns + cost_ns), self._full_ns)
-        if after_ns:
-            self._full_at_ns[bucket] = now_ns + after_ns
-            self._full_at_ns.move_to_end(bucket)
-        else:
-            self._full_at_ns.pop(bucket, None)
-        return after_ns - owed_ns
+    def _pay(self, name: str | None, cost_ns: int, most_ns: int, now_ns: int) -> int:
+        """Takes so much of a bucket, until it lacks the most; returns what it took."""
+        self._takings += 1
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = Bucket(now_ns)
+        self._buckets.move_to_end(name)
+        return bucket.take(self._takings, cost_ns, most_ns, now_ns)
 
     def _prompt(self, request: Request) -> int:
         """Tokens of its prompt that have to be computed, as far as is known."""
@@ -186,10 +224,17 @@ class RateLimit(Policy):
         return (request.input_tokens or 0) if known is None else known
 
     def _estimate_ns(self, metrics: Snapshot) -> int:
-        """What a request should cost: its answer is a guess, so a burst at most."""
+        """What a request should cost: its prompt, and its answer within a burst.
+
+        The answer is a guess, and nothing before anything is known about it: its end
+        settles that.
+        """
+        if self.cost == "requests":
+            return self._token_ns
+        prompt = self._prompt(metrics.request)
         answer = metrics.output_tokens() or 0.0
-        tokens = self._prompt(metrics.request) + self.output_weight * answer
-        return min(self._cost_ns(tokens), self._full_ns)
+        guess_ns = self._cost_ns(prompt + self.output_weight * answer)
+        return max(self._cost_ns(prompt), min(guess_ns, self._full_ns))
 
     def _cost_ns(self, tokens: float) -> int:
         """The time it takes to refill so many tokens; at least one, for a request."""
@@ -205,8 +250,8 @@ class RateLimit(Policy):
 
     def _forget_full(self, now_ns: int) -> None:
         """Drops buckets that are full again, a few per decision, oldest use first."""
-        for bucket in tuple(islice(self._full_at_ns, _LOOKED_AT)):
-            if self._full_at_ns[bucket] <= now_ns:
-                del self._full_at_ns[bucket]
+        for bucket in tuple(islice(self._buckets, _LOOKED_AT)):
+            if self._buckets[bucket].full_at_ns <= now_ns:
+                del self._buckets[bucket]
             else:
-                self._full_at_ns.move_to_end(bucket)
+                self._buckets.move_to_end(bucket)

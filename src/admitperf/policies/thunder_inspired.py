@@ -1,6 +1,7 @@
 """The contexts of all sessions, idle ones too, against the memory there is."""
 
 import math
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Annotated
 
@@ -14,14 +15,11 @@ from admitperf.core.signals import IN_FLIGHT, KV_CAPACITY_TOKENS, KV_PRESSURE
 from admitperf.core.snapshot import Snapshot
 from admitperf.policies.parts.live.session import Session
 from admitperf.policies.parts.live.sessions import Sessions
+from admitperf.policies.parts.replicas import REPLICAS_MOST
 
 WAIT_LEAST_MS = 250.0
 """Shortest wait told, in milliseconds. Plain choice: a gateway reads its engines that
 often, and nobody is let go on between two readings."""
-
-REPLICAS_MOST = 1024
-"""Replicas whose last reading is kept; beyond it all are forgotten and read anew. Plain
-choice."""
 
 UNHEARD_S = 60.0
 """Seconds after which a replica that was not read again no longer counts. Plain choice:
@@ -34,6 +32,10 @@ _RULE: tuple[Signal | str, ...] = (
     "session",
     "input_tokens",
 )
+
+
+_NEEDS: Mapping[str, tuple[Signal | str, ...]] = {"shared=measured": (KV_PRESSURE,)}
+"""What each adds to what is read."""
 
 
 class ThunderInspired(Policy):
@@ -50,7 +52,9 @@ class ThunderInspired(Policy):
     slo_awareness = "throughput"
     signal_quantity = "kv_pressure"
     metadata_assumed = ("session", "input_tokens")
+    refuses_with = ("kv_headroom",)
     requires = _RULE
+    needs = _NEEDS
 
     watermark: Annotated[
         float,
@@ -134,6 +138,8 @@ class ThunderInspired(Policy):
         known = request.session is None or (session is not None and session.live)
         added = 0 if known else (request.input_tokens or 0) + self.buffer_tokens
         room = self._capacity(metrics)
+        if self._goes_alone(metrics, added):
+            room = self._used() + added
         full = metrics.gate("thunder_tokens", self._used() + added, room, ">")
         if request.session is None:
             return self.admit()
@@ -164,10 +170,23 @@ class ThunderInspired(Policy):
         left_s = 0.0 if self._next_s is None else self._next_s - metrics.now_s
         return self.defer("kv_headroom", estimate_ms=max(WAIT_LEAST_MS, 1000 * left_s))
 
+    def _cache(self, metrics: Snapshot) -> float:
+        """Tokens of the cache, over all replicas read lately."""
+        return self._all_tokens or metrics.read(KV_CAPACITY_TOKENS) or 0.0
+
     def _capacity(self, metrics: Snapshot) -> float:
-        """Tokens that may be held, over all replicas read lately."""
-        read = self._all_tokens or metrics.read(KV_CAPACITY_TOKENS) or 0.0
-        return self.watermark * read
+        """Tokens of it that may be held."""
+        return self.watermark * self._cache(metrics)
+
+    def _goes_alone(self, metrics: Snapshot, tokens: float) -> bool:
+        """Whether one goes on that fits the cache, but never this process's part.
+
+        It does while no call is open here and no other such one is let in: it would
+        wait in vain for enough room.
+        """
+        part = self._capacity(metrics)
+        fits = part < tokens <= self._cache(metrics)
+        return fits and self._used() <= part and not self._sessions.count(busy=True)
 
     def _used(self) -> float:
         """What sessions hold: all but those held back that have no call open."""
@@ -182,7 +201,7 @@ class ThunderInspired(Policy):
         if capacity is None:
             return
         if len(self._read) >= REPLICAS_MOST:
-            self._read.clear()
+            self._read.clear()  # all are read anew
         now_s = metrics.now_s
         used = float(metrics.read(KV_PRESSURE) or 0.0) * float(capacity)
         self._read[metrics.replica] = (float(capacity), used, now_s)
@@ -198,11 +217,11 @@ class ThunderInspired(Policy):
         """Lets go on whom there is room for, then holds back while there is none."""
         now_ns, capacity = metrics.now_ns, self._capacity(metrics)
         self._force(now_ns)
-        self._resume(capacity - self._used() + self._faded(now_ns), now_ns)
+        self._resume(metrics)
         sessions = self._sessions
         marked = sessions.tokens(paused=True, busy=True)
         marked += self.buffer_tokens * sessions.count(paused=True, busy=True)
-        self._pause(self._used() - marked - capacity, now_ns)
+        self._pause(metrics, self._used() - marked - capacity)
 
     def _faded(self, now_ns: int) -> float:
         """How much less the contexts of those that run a tool count than they are."""
@@ -216,25 +235,33 @@ class ThunderInspired(Policy):
             if _runs_a_tool(session)
         )
 
-    def _pause(self, excess: float, now_ns: int) -> None:
-        """Holds back the smallest, first of those that run a tool, until it fits."""
+    def _pause(self, metrics: Snapshot, excess: float) -> None:
+        """Holds back the smallest, first of those that run a tool, until it fits.
+
+        The last one goes on if it fits the cache.
+        """
         if excess <= 0:
             return
         running = [s for s in self._sessions.live() if s.busy or _runs_a_tool(s)]
         for session in sorted(running, key=_order):
-            if excess > 0 and session.paused_ns is None:
-                excess -= session.tokens + self.buffer_tokens
-                self._sessions.pause(session, now_ns)
+            cost = session.tokens + self.buffer_tokens
+            last = self._sessions.count(paused=False) == 1
+            stays = last and cost <= self._cache(metrics)
+            if excess > 0 and session.paused_ns is None and not stays:
+                excess -= cost
+                self._sessions.pause(session, metrics.now_ns)
 
-    def _resume(self, room: float, now_ns: int) -> None:
+    def _resume(self, metrics: Snapshot) -> None:
         """Lets go on what fits: who asks again, then who is new, then who is idle."""
+        now_ns = metrics.now_ns
+        room = self._capacity(metrics) - self._used() + self._faded(now_ns)
         held = [s for s in self._sessions.paused.values() if not s.busy]
         paused = sorted(held, key=_SIZE)
         asking = [s for s in paused if s.refused_ns is not None]
         idle = [s for s in paused if s.refused_ns is None]
         for session in (*asking, *sorted(self._sessions.queue(), key=_SIZE), *idle):
             cost = session.tokens + self.buffer_tokens
-            if cost <= room:
+            if cost <= room or self._goes_alone(metrics, cost):
                 room -= cost
                 self._let_go_on(session, now_ns)
 

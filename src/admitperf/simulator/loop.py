@@ -16,6 +16,7 @@ from admitperf.core.clock import SYSTEM
 from admitperf.core.decision import Decision
 from admitperf.core.log import REPEAT_S
 from admitperf.core.policy import Policy
+from admitperf.core.reading import Reading
 from admitperf.simulator.engine.engine import Engine
 from admitperf.simulator.engine.events import End, Event, FirstToken, Gone
 from admitperf.simulator.engine.model import EngineModel
@@ -160,6 +161,7 @@ class _Run:
         one = fleet.engines[0] if len(fleet.engines) == 1 else None
         self._fleet: Engine | Fleet = one or fleet  # one engine needs no router
         self._scraper = Scraper(fleet, setting.scraping, setting.seed)
+        self._seen: Reading | None = None
         self._changes = deque(setting.changes)
         self._coming = Coming(traffic.first())
         self._inside: dict[str, tuple[str, Arrival]] = {}
@@ -230,6 +232,10 @@ class _Run:
         if self._oracle:
             facts["max_output_tokens"] = arrival.output_tokens
         reading = self._scraper.newest(arrival.at_s)
+        if reading is not self._seen:  # as a host's own thread does, before it is used
+            self._seen = reading
+            self._policy.look(reading)
+            self._policy.background()
         begin_ns = SYSTEM.monotonic_ns()
         decision = self._policy(reading, request_id=arrival.id, **facts)
         self._decide_ns.append(SYSTEM.monotonic_ns() - begin_ns)

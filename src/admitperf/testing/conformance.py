@@ -8,8 +8,11 @@ from admitperf.core.declared import REQUIRED
 from admitperf.core.errors import ConfigError
 from admitperf.core.notice import hushed
 from admitperf.core.policy import Policy
+from admitperf.core.reasons import DEFAULT
 from admitperf.core.signal import Signal
 from admitperf.testing.fake_clock import FakeClock
+from admitperf.testing.posture import ill_postured
+from admitperf.testing.shadowed import shadowed
 from admitperf.testing.situations import DAY, FACT_OF, facts_for, raw_for
 from admitperf.testing.trial import Trial
 
@@ -36,6 +39,8 @@ _TAXONOMY = {
 }
 _NOBODYS = "no_parameter_has_this_name"
 _CROWD = 300
+_STEP_S = 45_001.0
+"""Half a day, half an hour and a second: another hour and minute each time."""
 
 
 def check_policy(policy: type[Policy] | str, **parameters: object) -> None:
@@ -125,6 +130,8 @@ def _construction(cls: type[Policy], parameters: dict[str, object]) -> Iterator[
 
 
 def _behaviour(cls: type[Policy], parameters: dict[str, object]) -> Iterator[str]:
+    yield from shadowed(cls)
+    yield from _unknown_reasons(cls)
     first = Trial(cls, parameters)
     _live(first)
     yield from first.faults()
@@ -132,25 +139,56 @@ def _behaviour(cls: type[Policy], parameters: dict[str, object]) -> Iterator[str
     _live(again)
     if first.answers != again.answers:
         yield "two fresh instances answer the same calls differently"
+    stepped = Trial(cls, parameters)
+    _live(stepped, step_s=_STEP_S)
+    if first.answers == again.answers != stepped.answers:
+        yield "it answers differently when the wall clock is set"
+    asked = Trial(cls, parameters)
+    _held(asked)
+    yield from asked.faults()
     shadow = Trial(cls, parameters, enforce=0.0)
     _live(shadow)
     if any(status != 200 or not admitted for status, admitted in shadow.orders):  # noqa: PLR2004
         yield "with enforce=0.0 something was refused"
     yield from _blindness(cls, parameters)
+    yield from ill_postured(cls, parameters, list(first.policy.requires))
     yield from _undeclared(cls, parameters)
 
 
-def _live(trial: Trial) -> None:
-    """A life in calls: each situation twice, then a crowd, then everyone leaves."""
+def _unknown_reasons(cls: type[Policy]) -> Iterator[str]:
+    for reason in cls.refuses_with:
+        if reason not in DEFAULT and reason not in cls.reasons:
+            yield f"refuses_with: {reason!r} is no reason of the table"
+
+
+def _live(trial: Trial, *, step_s: float = 0.0) -> None:
+    """A life in calls: each situation twice, then a crowd, then everyone leaves.
+
+    Args:
+        step_s: the wall clock is set forward so far after each call.
+    """
     wanted = [thing for thing in trial.policy.requires if isinstance(thing, Signal)]
     for label, make_raw, facts in DAY:
         for _ in range(2):
             trial.call(label, make_raw(wanted), facts)
+            trial.policy.background()
             trial.clock.advance(0.1)
+            if step_s:
+                trial.clock.set_wall(trial.clock.wall_ns() / 1e9 + step_s)
     trial.leave()
     crowd = {"tenant": "crowd", "session": "crowd"}
     for _ in range(_CROWD):
         trial.call("a crowd of one session", raw_for(wanted, "middle"), crowd)
+    trial.leave()
+
+
+def _held(trial: Trial) -> None:
+    """A life before a host that holds, and asks again."""
+    wanted = [thing for thing in trial.policy.requires if isinstance(thing, Signal)]
+    for label, make_raw, facts in DAY:
+        for _ in range(2):
+            trial.ask(label, make_raw(wanted), facts)
+            trial.clock.advance(0.1)
     trial.leave()
 
 

@@ -12,6 +12,7 @@ from admitperf.core.verdict import Verdict
 from admitperf.testing.fake_clock import FakeClock
 from admitperf.testing.memory_log import MemoryLog
 
+_ASKED_AGAIN = 4
 _OUTSIDE = ("import", "open", "socket.", "subprocess.", "os.", "_thread.start")
 """Audit events of what a rule must not do while a request waits."""
 
@@ -21,6 +22,7 @@ class Trial:
 
     Args:
         promised: whether the host says that it reports outcomes.
+        on_blind: the posture.
 
     Attributes:
         answers: what the policy said, call by call.
@@ -34,6 +36,7 @@ class Trial:
         *,
         enforce: float = 1.0,
         promised: bool = True,
+        on_blind: str = "degrade",
     ) -> None:
         self.clock = FakeClock(start_s=1000.0, wall_s=1.7e9)
         self.log = MemoryLog()
@@ -43,6 +46,7 @@ class Trial:
             log=self.log,
             enforce=enforce,
             reports_outcomes=promised,
+            on_blind=on_blind,
         )
         self.answers: list[tuple[object, ...]] = []
         self.orders: list[tuple[int, bool]] = []
@@ -69,6 +73,23 @@ class Trial:
             self._open.append(d.request_id)
         return d
 
+    def ask(
+        self, label: str, raw: Mapping[str, object], facts: Mapping[str, Any]
+    ) -> None:
+        """One request of a host that holds: asked several times, then answered."""
+        request_id = f"call-{len(self.answers)}"
+        before = self.policy.ledger.accounts
+        d = self.policy.ask(raw, request_id=request_id, **facts)
+        for _ in range(_ASKED_AGAIN):
+            if d.open:
+                d = self.policy.ask(raw, request_id=request_id, **facts)
+        self.policy.answer(d)
+        self.answers.append((d.verdict, d.reason, d.status))
+        if d.admitted:
+            self._open.append(d.request_id)
+        elif self.policy.ledger.accounts != before:
+            self._faults.append(f"{label}: a request that is refused is charged")
+
     def leave(self) -> None:
         """Everyone admitted gets a first token and an end, one of them twice."""
         for request_id in [*self._open, *self._open[:1], "nobody's"]:
@@ -78,13 +99,16 @@ class Trial:
         left = self.policy.ledger.in_flight
         if left:
             self._faults.append(f"{left} requests stay open after all have ended")
+        if kept := self.policy.ledger.accounts:
+            self._faults.append(f"{len(kept)} charges stay after all have ended")
 
     def faults(self) -> list[str]:
         """What was wrong so far."""
         failed = [
-            f"observe failed: {line['error']}"
+            f"{hook} failed: {line['error']}"
             for line in self.log.controls
-            if line["event"] == "observe_failed"
+            for hook in ("observe", "task")
+            if line["event"] == f"{hook}_failed"
         ]
         return [*self._faults, *failed]
 
@@ -95,6 +119,9 @@ class Trial:
         refused = d.verdict is not Verdict.ADMIT and d.blind is None
         if refused and not d.gates:
             told.append(f"{label}: refuses for {d.reason} and leaves no gate")
+        known = self.policy.refuses_with
+        if refused and known and d.reason not in known:
+            told.append(f"{label}: refuses for {d.reason}, not among refuses_with")
         if refused and self.policy.baseline:
             told.append(f"{label}: a baseline refuses for {d.reason}")
         self._faults += told

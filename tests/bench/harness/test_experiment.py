@@ -13,6 +13,7 @@ from admitperf.bench.harness.calibrate import check_signals
 from admitperf.bench.harness.config import parsed, preset
 from admitperf.bench.harness.experiment import Experiment, ExperimentError
 from admitperf.core.errors import ConfigError
+from admitperf.policies import load
 from admitperf.reports.pages.items import items
 from admitperf.reports.report import report
 
@@ -289,6 +290,46 @@ def test_a_design_that_cannot_win_is_refused_before_anything_is_measured(tmp_pat
 def test_a_parameter_that_follows_from_nothing_is_refused(tmp_path):
     """It names what does."""
     arms = [{"policy": "kv_threshold", "parameters": {"threshold": "fitted"}}]
+    with pytest.raises(ConfigError, match="threshold cannot be fitted; max_waiting"):
+        run(small(tmp_path, arms=arms))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "queue_depth:max_waiting=fitted; kv_threshold:threshold=0.8",
+        [
+            {"name": "queue_depth", "params": {"max_waiting": "fitted"}},
+            {"kv_threshold": {"threshold": 0.8}},
+        ],
+    ],
+)
+def test_parameters_of_parts_are_fitted_too(tmp_path, parts):
+    """Of a nested composition as well; what was given there stays as it was."""
+    whole = [{"first_of": {"policies": parts}}, "rate_limit:rate_per_s=fitted"]
+    arms = [
+        {"policy": "any_of", "parameters": {"policies": whole}},
+        {"policy": "queue_depth", "parameters": {"max_waiting": "fitted"}},
+        {"policy": "all_of", "parameters": {"policies": ["kv_threshold"]}},
+    ]
+    with Experiment(small(tmp_path, arms=arms), Heard()) as experiment:
+        found = experiment.planned().arms
+    fits = found["queue_depth"].parameters["max_waiting"]
+    one, other = load("any_of")(**found["any_of"].parameters).parts
+    assert [part.parameters for part in one.parts] == [
+        {"max_waiting": fits, "action": "defer"},
+        {"threshold": 0.8, "action": "defer"},
+    ]
+    assert other.rate_per_s != load("rate_limit").declared()["rate_per_s"].default
+    assert found["any_of"].provenance == {"policies": "fitted"}
+    assert found["all_of"].provenance == {"policies": "given"}
+    assert found["all_of"].parameters == {"policies": ["kv_threshold"]}
+
+
+def test_a_part_that_follows_from_nothing_is_refused(tmp_path):
+    """As by itself."""
+    parts = {"policies": "queue_depth; kv_threshold:threshold=fitted"}
+    arms = [{"policy": "first_of", "parameters": parts}]
     with pytest.raises(ConfigError, match="threshold cannot be fitted; max_waiting"):
         run(small(tmp_path, arms=arms))
 

@@ -197,6 +197,29 @@ def test_a_policy_that_raises_ends_no_run(server, monkeypatch):
     assert made.facts["first_policy_fault"] == "RuntimeError: no"
 
 
+def test_a_policy_works_beside_the_looks(server, monkeypatch):
+    """In a thread of its own, neither the callers' nor the one that looks."""
+    threads, go = set(), threading.Event()
+
+    class Works(Policy):
+        name = "works"
+
+        def decide(self, metrics):
+            return self.admit()
+
+        def task(self, metrics):
+            threads.add(threading.current_thread().name)
+            return lambda: go.wait(20.0)
+
+    monkeypatch.setattr(http_module, "load", lambda _name: Works)
+    traffic = Asked()
+    made = drive(server, traffic)
+    go.set()
+    assert threads == {"admitperf-background"}
+    assert made.facts["scrapes"] > 1
+    assert all(one.ok for one in traffic.answers)
+
+
 def test_a_planned_hang_up_really_closes(server):
     """The engine is free at once, though the answer had gone on for long."""
     traffic = Asked(count=6, hangs_up=True, output_tokens=5, input_tokens=20)

@@ -7,7 +7,7 @@ from admitperf.gateway.config.configured import Server
 from admitperf.gateway.config.document import document
 from admitperf.gateway.config.schema import parsed
 from admitperf.gateway.setup import EdgeSetup, Holding, Limits, PoolSetup, Upstream
-from admitperf.policies import available
+from admitperf.policies import available, load
 
 SECRET = "0123456789abcdef"
 INSTALLED = ", ".join(available())
@@ -86,6 +86,35 @@ def test_a_text_stands_for_a_mapping_with_one_key():
     ).edge.pools
     assert (pool.policy, pool.holding.defer) == ("queue_depth", "hold")
     assert pool.settings["log"] == "d"
+
+
+def test_none_is_the_word_of_the_command_line_for_null():
+    """For a parameter that may be None; elsewhere a text stays one."""
+    pool = "pools: [{upstreams: ['gpu-1:8000'], policy: {name: front_door, params: {"
+    (found,) = made(pool + "high_water: none}}}]").edge.pools
+    assert found.parameters == {"high_water": None}
+    (fault,) = wrong(pool + "hard_kv: none}}}]")
+    assert fault == "pools[0].policy.params.hard_kv = 'none' is not float"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "[{name: queue_depth, params: {max_waiting: 8}}, {name: kv_threshold}]",
+        "[{queue_depth: {max_waiting: 8}}, kv_threshold]",
+        "['queue_depth:max_waiting=8', kv_threshold]",
+        "'queue_depth:max_waiting=8; kv_threshold'",
+    ],
+)
+def test_parts_of_a_composition_may_look_like_a_pools_policy(parts):
+    """Or be written shorter, as texts or as one."""
+    pool = "pools: [{upstreams: ['gpu-1:8000'], policy: {name: first_of, params: {"
+    (found,) = made(f"{pool}policies: {parts}}}}}}}]").edge.pools
+    inner = load("first_of")(**found.parameters).parts
+    assert [
+        (one.name, one.parameters[k])
+        for one, k in zip(inner, ("max_waiting", "threshold"), strict=True)
+    ] == [("queue_depth", 8), ("kv_threshold", 0.9)]
 
 
 def test_all_faults_are_said_at_once_each_with_its_path():

@@ -45,7 +45,7 @@ def slots(n=100, *, outcomes=True, facts=None):
     yield from rows(n, made)
 
 
-def memory(n=100):
+def memory(n=100, hits=None):
     """A cache that is full whenever requests wait, and ample capacity known."""
     yield head()
 
@@ -56,7 +56,41 @@ def memory(n=100):
             "queue_depth": 9 if full else 0,
             "kv_capacity_tokens": 10_000,
         }
+        if hits is not None:
+            signals["prefix_hit_rate"] = hits
         return row(seq, 3000 if full else 300, **signals)
+
+    yield from rows(n, made)
+
+
+def agents(n=200):
+    """Sessions of ten calls before slots that are all taken."""
+    yield from slots(n, facts=lambda seq: {"session": f"s{seq // 10}"})
+
+
+def everything(n=100):
+    """What a host may say of requests and engine; a queue, and a cache that fills."""
+    yield head()
+
+    def made(seq):
+        waiting = 24 * seq // n
+        signals = {
+            "queue_depth": waiting,
+            "kv_pressure": 0.95 if seq > 0.9 * n else 0.44,
+            "kv_capacity_tokens": 10_000,
+            "running": 4,
+            "in_flight": 4 + waiting,
+            "oldest_wait_s": waiting / 10,
+            "input_tokens": 200,
+        }
+        facts = {
+            "tenant": "a" if seq % 5 else "b",
+            "session": f"s{seq // 10}",
+            "priority": seq % 2,
+            "input_tokens": 200,
+            **({"deadline_s": 5.0} if seq % 4 == 0 else {}),
+        }
+        return row(seq, 100 + 200 * waiting, facts, **signals)
 
     yield from rows(n, made)
 
@@ -85,13 +119,35 @@ def prefill(n=100):
         signals = {"queue_depth": 5, "kv_pressure": 0.1, "running": running}
         return row(
             seq,
-            10 * seq,
+            30 * seq,
             {"input_tokens": tokens},
             **signals,
             input_tokens=tokens,
         )
 
     yield from rows(n, made)
+
+
+def calm(n=100):
+    """One request met a queue, and all is good."""
+    yield head()
+
+    def made(seq):
+        return row(seq, 200, queue_depth=int(seq == 1), kv_pressure=0.05)
+
+    yield from rows(n, made)
+
+
+def tight(n=100, policy="first_of", kv_pressure=0.01, running=4, ttft_ms=200):
+    """A policy that refuses nine of ten before an engine that idles."""
+    yield head(policy=policy, taxonomy={"baseline": False}, config="tight")
+    signals = {"kv_pressure": kv_pressure, "running": running, "oldest_wait_s": 0.1}
+    for seq in range(1, n + 1):
+        shown = {**signals, "queue_depth": int(seq == 1)}
+        if seq % 10:
+            yield decision(seq, "defer", "in_flight_cap", signals=shown)
+        else:
+            yield from row(seq, ttft_ms, **shown)
 
 
 def refusing(n=100):

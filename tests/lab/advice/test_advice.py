@@ -48,7 +48,9 @@ def test_deadlines_ask_for_a_formal_bound(advised):
     """Before anything else, and alone when every request has one."""
     run = advised(logs.slots(facts=lambda _: {"deadline_s": 5.0}))
     assert names(run) == ["formal bound"]
-    assert run.shapes[0].candidates[0].name == "deadline_slack"
+    order = ["deadline_slack", "qlm_inspired", "front_door", "chronos_inspired"]
+    assert listed(run) == order
+    assert "under one half" in run.shapes[0].candidates[-1].why
     assert "100 of 100" in run.shapes[0].why
 
 
@@ -67,23 +69,49 @@ def test_without_deadlines_a_policy_that_rests_on_them_is_inert(advised):
     assert (word, why) == ("could not have fired", "no request carried deadline_s")
 
 
-def test_a_cache_that_fills_while_requests_wait_asks_for_a_dual_gate(advised):
-    """Memory is what they wait for; the gate would have fired on just those."""
+def listed(run, shape=0):
+    """The policies of one shape, in order."""
+    return [one.name for one in run.shapes[shape].candidates]
+
+
+def test_a_cache_that_fills_while_requests_wait_asks_for_a_bound_on_it(advised):
+    """Memory is what they wait for; both gates only where full alone is healthy."""
     run = advised(logs.memory())
+    assert names(run) == ["bound on memory"]
+    assert listed(run)[:3] == ["kv_threshold", "kv_headroom", "front_door"]
+    assert listed(run)[-1] == "dual_gate"
+
+
+def test_a_cache_full_of_what_is_used_again_asks_for_a_dual_gate(advised):
+    """It would have fired on just those that waited."""
+    run = advised(logs.memory(hits=0.8))
     assert names(run) == ["dual gate"]
-    listed = [one.name for one in run.shapes[0].candidates]
-    assert listed[0] == "dual_gate"
-    assert {"kv_threshold", "kv_headroom"} <= set(listed)
+    assert listed(run)[0] == "dual_gate"
+    assert listed(run)[-1] == "kv_threshold"
+    assert names(advised(logs.memory(hits=0.1))) == ["bound on memory"]
     trial = run.policy("dual_gate").trial
     assert (trial.word, trial.fired.n, trial.fired.of) == ("could have fired", 50, 100)
 
 
-def test_a_queue_that_memory_does_not_explain_is_asked_about_too(advised):
-    """Full on one decision of many with a queue: a dual gate alone would not do."""
+def full_on(n):
+    """Slots that are taken, and of 100 decisions the last n with a full cache."""
     lines = list(logs.slots())
-    lines[-2]["signals"]["kv_pressure"] = 0.95
-    run = advised(lines)
-    assert names(run) == ["dual gate", "bound on the queue", "several in one"]
+    for line in lines[len(lines) - 2 * n :: 2]:
+        line["signals"]["kv_pressure"] = 0.95
+    return lines
+
+
+def test_a_queue_that_memory_does_not_explain_is_asked_about_too(advised):
+    """Full on few of many with a queue: a bound on memory alone would not do."""
+    run = advised(full_on(5))
+    assert names(run) == ["bound on memory", "bound on the queue", "several in one"]
+
+
+def test_a_cache_that_was_full_for_a_moment_asks_for_nothing(advised):
+    """Under one in twenty is chance."""
+    run = advised(full_on(4))
+    assert names(run) == ["bound on the queue"]
+    assert run.questions[2].answer == "seldom"
 
 
 def test_a_full_cache_without_a_known_queue_asks_for_a_threshold(advised):
@@ -173,9 +201,9 @@ def test_one_tenant_sessions_and_priorities_each_add_a_shape(advised):
 
     run = advised(logs.slots(facts=facts))
     assert names(run) == [
+        "whole sessions",
         "bound on the queue",
         "share of a tenant",
-        "whole sessions",
         "shedding by priority",
         "several in one",
     ]
@@ -237,7 +265,7 @@ def test_it_is_json_whatever_is_installed(advised):
     """Strict, also where a parameter has no default."""
     run = advised(logs.slots(facts=lambda seq: {"session": f"s{seq // 9}"}))
     told = json.loads(json.dumps(run.to_dict(), allow_nan=False))
-    assert told["policies"][0]["policy"] == "queue_depth"
+    assert told["policies"][0]["policy"] == "thunder_inspired"
     assert "policies" not in run.policy("first_of").defaults
 
 
@@ -245,6 +273,69 @@ def test_full_is_what_the_policies_call_full():
     """The question asks at the threshold that the policies have."""
     for name in ("kv_threshold", "dual_gate"):
         assert load(name).declared()["threshold"].default == FULL
+
+
+def test_one_request_that_met_a_queue_asks_for_nothing(advised):
+    """All was good: whatever waited for a moment is no overload."""
+    run = advised(logs.calm())
+    assert run.questions[0].answer == "no"
+    assert run.questions[3].answer == "seldom"
+    assert names(run) == []
+
+
+def test_nothing_follows_from_fewer_than_twenty(advised):
+    """However much waited on them."""
+    for n, follows in ((19, []), (20, ["bound on the queue"])):
+        run = advised(logs.slots(n))
+        assert names(run) == follows
+    assert advised(logs.slots(19)).why_none.startswith("Too few to say: n 19.")
+
+
+@pytest.mark.parametrize("name", ["first_of", "front_door", "aimd"])
+def test_a_policy_that_refuses_before_an_idle_engine_is_to_be_loosened(advised, name):
+    """That is the finding, and no other policy is put in its place."""
+    run = advised(logs.tight(policy=name))
+    assert names(run) == []
+    assert run.questions[0].answer == "this log cannot say"
+    assert run.why_none.startswith(f"{name} is too tight: 90 of 100 (90.0 %) were")
+    assert "Loosen it" in run.why_none
+    said = "kv_pressure at most 0.01, running at most 4"
+    assert said in run.why_none
+    assert said in run.questions[0].says[0]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"kv_pressure": 0.6}, {"ttft_ms": 9000}, {"n": 19}]
+)
+def test_it_is_not_too_tight_where_the_engine_was_not_idle(advised, changes):
+    """Memory half full, answers too late, or too few to say."""
+    why = advised(logs.tight(**changes)).why_none
+    assert why is None or "too tight" not in why
+
+
+def test_what_the_log_s_own_policy_kept_low_is_not_inert(advised):
+    """What rests on a fact that no request carried is, all the same."""
+    run = advised(logs.tight())
+    kept = {one.policy for one in run.kept_low}
+    assert kept == {"kv_threshold", "queue_depth", "front_door", "dual_gate"}
+    assert {one.policy for one in run.inert} == {"deadline_slack", "tenant_share"}
+
+
+def test_sessions_come_before_requests(advised):
+    """And what bounds requests must not refuse within one: no contradiction."""
+    run = advised(logs.agents())
+    assert names(run) == ["whole sessions", "bound on the queue", "several in one"]
+    assert listed(run) == ["thunder_inspired", "concur_inspired", "front_door"]
+    units = [shape.unit for shape in run.shapes]
+    assert units[:2] == ["agent-session", "request that is in no session, or opens one"]
+
+
+def test_the_documented_starting_point_is_in_every_shape():
+    """front_door, whatever follows; and it is tried when nothing does."""
+    kinds = [one for one in vars(candidates).values() if isinstance(one, tuple) and one]
+    assert len(kinds) > 8
+    for kind in kinds:
+        assert "front_door" in {one.name for one in kind}
 
 
 def test_every_candidate_is_one_of_ours(root):

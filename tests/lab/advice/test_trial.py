@@ -10,7 +10,8 @@ from tests.reports.byhand import decision, jsonl
 from admitperf import Policy
 from admitperf.core.param import Param
 from admitperf.core.signals import IN_FLIGHT, KV_PRESSURE, QUEUE_DEPTH
-from admitperf.lab.advice.trial import set_up, trial
+from admitperf.lab.advice.trial import Setting, set_up, trial
+from admitperf.policies import load
 from admitperf.reports.questions.seen import looked
 from admitperf.reports.runs.patterns import Rows
 
@@ -113,7 +114,7 @@ class Dear(Policy):
         raise RuntimeError("no licence")
 
 
-def attempt(cls, pairs, folder, unknown=0):
+def attempt(cls, pairs, folder, unknown=0, **setting):
     """Try a policy on a log of such pairs of pressure and queue.
 
     `unknown` decisions more carry no signal.
@@ -126,9 +127,8 @@ def attempt(cls, pairs, folder, unknown=0):
     path.write_text(jsonl(*lines), encoding="utf-8")
     with looked([str(path)]) as found:
         columns = {name: f"s{n}" for n, name in enumerate(found.log.names.signals)}
-        return trial(
-            set_up(cls), Rows(found.log.store, 0, columns), len(pairs) + unknown
-        )
+        rows = Rows(found.log.store, 0, columns)
+        return trial(set_up(cls), rows, Setting(len(pairs) + unknown, **setting))
 
 
 def by_hand(cls, pairs):
@@ -219,3 +219,82 @@ def test_it_is_no_proof_when_too_much_is_not_known(tmp_path):
     known = [(0.5, 1)] * 99
     assert attempt(Chain, known, tmp_path, 1).word == "could not have fired"
     assert attempt(Chain, known, tmp_path, 2).word == "did not fire"
+
+
+def ranged(name, folder, waits, pressure=0.44, **setting):
+    """Try a policy that remembers on a log of such oldest waits."""
+    lines = [logs.head()]
+    for seq, wait_s in enumerate(waits, 1):
+        lines += logs.row(seq, oldest_wait_s=wait_s, kv_pressure=pressure)
+    path = folder / "log.jsonl"
+    path.write_text(jsonl(*lines), encoding="utf-8")
+    with looked([str(path)]) as found:
+        columns = {name: f"s{n}" for n, name in enumerate(found.log.names.signals)}
+        rows = Rows(found.log.store, 0, columns)
+        return trial(set_up(load(name)), rows, Setting(len(waits), **setting))
+
+
+@pytest.mark.parametrize("name", ["kv_headroom", "aimd", "gradient"])
+def test_a_gate_among_several_grounds_is_told_by_its_range(name, tmp_path):
+    """How far the signal went, and never that it could not have fired."""
+    found = ranged(name, tmp_path, [0.1] * 40)
+    assert found.word == "by range"
+    (reach,) = found.reaches
+    assert (reach.true.n, reach.true.of) == (0, 40)
+    assert reach.nearest in (0.1, 0.44)
+
+
+@pytest.mark.parametrize("name", ["front_door", "queue_age"])
+def test_a_gate_that_is_needed_and_never_held_is_proof(name, tmp_path):
+    """Exact: no memory of theirs refuses while it does not hold."""
+    assert ranged(name, tmp_path, [0.9] * 40).word == "could not have fired"
+    assert ranged(name, tmp_path, [0.9] * 19).word == "did not fire"
+    assert ranged(name, tmp_path, [1.1] * 40).word == "by range"
+    shielded = ranged(name, tmp_path, [0.9] * 40, shielded=True)
+    assert shielded.word == "kept low by this log's policy"
+
+
+@pytest.mark.parametrize("name", ["front_door", "queue_age"])
+def test_the_policy_itself_agrees_with_that_proof(name):
+    """Asked on every such value in turn, it lets in."""
+    policy = set_up(load(name))
+    for wait_s in (0.0, 0.5, 0.9) * 20:
+        d = policy({"oldest_wait_s": wait_s, "kv_pressure": 0.44})
+        assert (d.admitted, d.blind) == (True, None)
+
+
+def test_what_this_log_s_policy_kept_low_is_no_proof(tmp_path):
+    """Without it the signals may have gone higher; what did fire, could."""
+    calm = attempt(Chain, [(0.5, 1)] * 40, tmp_path, shielded=True)
+    assert calm.word == "kept low by this log's policy"
+    full = attempt(Chain, [(0.9, 1)] * 40, tmp_path, shielded=True)
+    assert (full.word, full.fired.n) == ("could have fired", 40)
+
+
+class Open(Policy):
+    """A bound on what is open."""
+
+    name = "open"
+    requires = (IN_FLIGHT,)
+
+    def decide(self, metrics):
+        """Over two."""
+        full = metrics.above(IN_FLIGHT, 2)
+        return self.defer("in_flight_cap") if full else self.admit()
+
+
+def test_what_another_policy_let_in_is_not_counted_as_its_own(tmp_path):
+    """That it would have fired is known, how often is not."""
+    found = attempt(Open, [(0.5, 1)] * 40, tmp_path)
+    assert (found.word, found.fired) == ("could have fired", None)
+    assert "let in by this log's policy" in found.why
+    assert found.reaches[0].true.n == 40
+
+
+def test_a_sample_has_no_request_to_ask_about(tmp_path):
+    """Said of what goes by requests; what reads the engine alone is tried."""
+    pairs = [(0.5, waiting) for waiting in range(40)]
+    for cls in (Facts, Charging, Counting, Open):
+        why = attempt(cls, pairs, tmp_path, samples=True).why
+        assert why == "a sample has no request behind it", cls
+    assert attempt(Chain, pairs, tmp_path, samples=True).fired.n == 35

@@ -18,6 +18,6 @@ TABLE = [
 ]
 OTHERWISE = [
     {"start": 1, "ceiling": 1},
-    {"floor": 64, "ceiling": 8},
+    {"floor": 64, "ceiling": 64},
     {"period_s": 0.01, "min_samples": 1},
 ]

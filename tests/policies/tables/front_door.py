@@ -200,6 +200,23 @@ TABLE = [
         cheap_tokens=100,
         full_queue=8,
     ),
+    # Nor does its cached prefix have to fit: to the hard bound it adds what is left.
+    case(
+        "front_door",
+        {**ROOM, "oldest_wait_s": 0.5, "kv_pressure": 0.95},
+        "admit",
+        {"input_tokens": 4000, "cached_tokens": 3900},
+        cheap_tokens=100,
+        max_projected_kv=0.95,
+    ),
+    case(
+        "front_door",
+        {**ROOM, "oldest_wait_s": 0.5, "kv_pressure": 0.965},
+        "defer kv_headroom",
+        {"input_tokens": 4000, "cached_tokens": 3900},
+        cheap_tokens=100,
+        max_projected_kv=0.95,
+    ),
     # Every replica full; of one engine, it alone.
     rule({"queue_depth": 7}, "admit", full_queue=8),
     rule({"queue_depth": 8}, "reject pool_saturated", full_queue=8),

@@ -15,8 +15,15 @@ TABLE = [
     case(
         "thunder_inspired",
         ROOM,
+        "admit",
+        {**SESSION, "input_tokens": 900},
+        watermark=0.5,
+    ),
+    case(
+        "thunder_inspired",
+        ROOM,
         "defer kv_headroom",
-        {**SESSION, "input_tokens": 500},
+        {**SESSION, "input_tokens": 901},
         watermark=0.5,
     ),
     case(

@@ -5,7 +5,7 @@ from tests.lab.advice import logs
 from tests.reports.byhand import decision, kv, outcome
 
 from admitperf.reports.questions.asked import questions
-from admitperf.reports.questions.question import CANNOT_SAY
+from admitperf.reports.questions.question import CANNOT_SAY, TOO_FEW
 
 
 @pytest.fixture
@@ -98,8 +98,62 @@ def test_all_good_is_a_reason_to_leave_it(ask):
     lines = [logs.head()]
     lines += logs.rows(30, lambda seq: logs.row(seq, 300, queue_depth=1))
     overload = ask(lines)["overload"]
-    assert overload.answer == "yes"
-    assert overload.says[-1].startswith("All that was offered met its SLO")
+    assert overload.answer == "no"
+    assert overload.says[-1].startswith("Almost all that was offered met its SLO")
+
+
+def late(n, of=200, **changes):
+    """Of so many answers, the first n over the SLO; a queue on all."""
+    yield logs.head(**changes)
+    signals = {"queue_depth": 1}
+    yield from logs.rows(
+        of, lambda seq: logs.row(seq, 1501 if seq <= n else 300, **signals)
+    )
+
+
+def test_almost_all_within_the_slo_is_no_overload(ask):
+    """One in a hundred may be late; one more is overload."""
+    assert ask(late(2))["overload"].answer == "no"
+    assert ask(late(3))["overload"].answer == "yes"
+
+
+def queued(n, of=100, **more):
+    """Without an SLO: a queue on the first n."""
+    yield logs.head(slo=None)
+    yield from logs.rows(
+        of, lambda seq: logs.row(seq, 300, queue_depth=int(seq <= n), **more)
+    )
+
+
+def test_without_an_slo_a_queue_counts_from_one_in_twenty_on(ask):
+    """Under that it is chance, and the share is stated."""
+    few, many = ask(queued(4)), ask(queued(5))
+    assert (few["overload"].answer, few["queue"].answer) == ("no", "seldom")
+    assert (many["overload"].answer, many["queue"].answer) == ("yes", "yes")
+    assert any("under 0.05 of decisions" in one for one in few["overload"].says)
+
+
+def test_without_an_slo_a_rare_but_long_wait_is_not_waved_through(ask):
+    """Too rare for yes, too long for no."""
+    lines = list(queued(1))
+    lines[1]["signals"]["oldest_wait_s"] = 30.0
+    assert ask(lines)["overload"].answer == CANNOT_SAY
+
+
+@pytest.mark.parametrize("made", [logs.slots, logs.memory, logs.prefill])
+def test_too_few_decisions_answer_nothing(ask, made):
+    """A watch of some seconds, or a run of some requests."""
+    asked = ask(made(12))
+    assert {asked[name].answer for name in ("overload", "binds")} == {TOO_FEW}
+    assert asked["queue"].answer == asked["memory"].answer or made is logs.prefill
+    assert asked["overload"].says[0].startswith("n 12: nothing is answered from")
+
+
+def test_one_session_of_few_calls_is_too_few(ask):
+    """One name says nothing of the others."""
+    facts = {"session": "s", "tenant": "a"}
+    asked = ask([logs.head(), *logs.rows(12, lambda seq: logs.row(seq, 300, facts))])
+    assert asked["callers"].answer == TOO_FEW
 
 
 def test_nothing_supplied_is_never_no(ask):

@@ -20,6 +20,7 @@ from admitperf.core.digest import blake2b
 from admitperf.core.errors import ConfigError, MissingExtra
 from admitperf.core.record import dumps
 from admitperf.core.settings import Settings
+from admitperf.policies.parts.compose.written import with_none
 from admitperf.reports.comparison.verdict import MARGIN
 
 BASELINE = "no_admission"
@@ -372,7 +373,7 @@ def _arm(told: "_Reader") -> Iterator[Arm]:
     if policy is None:
         told.fault("policy", "is missing")
         return
-    parameters = dict(told.inner("parameters").told)
+    parameters = with_none(policy, told.inner("parameters").told)
     words = {str(n): str(w) for n, w in told.inner("provenance").told.items()}
     name = told.text("name") or policy
     for fault in Settings(run=name).faults():

@@ -20,6 +20,7 @@ from pickle import PicklingError
 from pickle import dumps as pickled
 from typing import Any, Protocol, Self
 
+from admitperf import policies
 from admitperf._version import __version__
 from admitperf.bench.design.design import Design, faults, told, trimmed
 from admitperf.bench.design.results import Experiment as Found
@@ -53,6 +54,9 @@ from admitperf.bench.workloads import workload
 from admitperf.bench.workloads.workload import Workload
 from admitperf.core.clock import SYSTEM
 from admitperf.core.errors import AdmitPerfError, ConfigError
+from admitperf.policies.parts.compose.composition import Composition
+from admitperf.policies.parts.compose.shape import PARTS
+from admitperf.policies.parts.compose.written import LEFT_OUT, replaced
 from admitperf.reports.wording import number, plural
 
 STATED = "experiment.json"
@@ -205,18 +209,36 @@ def _fitted(arm: Arm, values: Mapping[str, float]) -> Arm:
     Raises:
         ConfigError: one does not.
     """
-    parameters, words = dict(arm.parameters), dict(arm.provenance)
-    for name, value in arm.parameters.items():
+
+    def fit(name: str, value: object) -> object:
         if value != FITTED:
-            words.setdefault(name, "given")
-        elif name in values:
-            parameters[name], words[name] = values[name], "fitted"
+            return value
+        if name in values:
+            return values[name]
+        known = ", ".join(values)
+        raise ConfigError(f"arm {arm.name}", [f"{name} cannot be fitted; {known} can"])
+
+    parameters, words = _changed(arm, fit), dict(arm.provenance)
+    for name, value in arm.parameters.items():
+        if parameters[name] != value:
+            words[name] = "fitted"
         else:
-            known = ", ".join(values)
-            raise ConfigError(
-                f"arm {arm.name}", [f"{name} cannot be fitted; {known} can"]
-            )
+            words.setdefault(name, "given")
     return replace(arm, parameters=parameters, provenance=words)
+
+
+def _changed(arm: Arm, change: Callable[[str, object], object]) -> dict[str, object]:
+    """An arm's parameters with other values, those of a composition's parts too."""
+    whole = issubclass(policies.load(arm.policy), Composition)
+    made = dict[str, object]()
+    for name, value in arm.parameters.items():
+        if not (whole and name == PARTS):
+            made[name] = change(name, value)
+        elif FITTED in str(value):
+            made[name] = replaced(value, change)
+        else:
+            made[name] = value
+    return {name: value for name, value in made.items() if value is not LEFT_OUT}
 
 
 def _design(config: Config, arms: Sequence[Arm], loads: tuple[float, ...]) -> Design:
@@ -596,7 +618,7 @@ def _capacity(before: Capacity, after: Capacity | None) -> dict[str, Any]:
 def _without_fitted(arms: Iterable[Arm]) -> Iterator[Arm]:
     """The arms with defaults in place of what is yet to be fitted."""
     for arm in arms:
-        kept = {n: v for n, v in arm.parameters.items() if v != FITTED}
+        kept = _changed(arm, lambda _, value: LEFT_OUT if value == FITTED else value)
         yield replace(arm, parameters=kept)
 
 

@@ -24,6 +24,7 @@ from admitperf.bench.harness.http_looks import Looks
 from admitperf.bench.harness.http_prompts import Prompts
 from admitperf.bench.harness.http_run import Asking, WallDriven, driven
 from admitperf.bench.harness.target import Arm
+from admitperf.core.background import Background
 from admitperf.core.clock import SYSTEM
 from admitperf.core.errors import AdmitPerfError
 from admitperf.core.notes import Note
@@ -192,6 +193,13 @@ class HttpTarget:
         self, policy: Policy, url: str, looks: Looks, traffic: Traffic, until_s: float
     ) -> WallDriven:
         _allow_connections()
+        beside = Background(policy)
+
+        def on_new(reading: Reading) -> None:
+            policy.look(reading)
+            beside.soon()
+
+        looks.on_new = on_new
         before = self._is_quiet(url)
         salt = f"{SYSTEM.wall_ns()}"  # nothing that an earlier run asked is asked again
         looks.first()

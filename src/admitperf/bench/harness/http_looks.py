@@ -1,7 +1,7 @@
 """Looks at engines on a fixed schedule, beside the traffic and never in its way."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from admitperf.core.errors import AdmitPerfError
 from admitperf.core.reading import Reading
@@ -28,11 +28,14 @@ class Looks:
     Attributes:
         newest: the last reading that came; an empty one before the first.
         moved: lowest and highest value of each of the engines' signals, by name.
+        on_new: called with each reading before it is the newest, in the thread that
+            looks.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], interval_s: float) -> None:
         self.newest = Reading({}, taken_ns=0, interval_s=interval_s)
         self.moved: dict[str, tuple[float, float]] = {}
+        self.on_new: Callable[[Reading], None] = _nobody
         self._earliest = self.newest
         self._interval_s = interval_s
         self._watcher = Watcher(list(endpoints), interval_s)
@@ -108,6 +111,7 @@ class Looks:
             self._earliest = reading
         self._took_s += [one.took_s for one in found.pages.values() if one.took_s]
         self._restarts += restarted(self.newest.raw, raw)
+        self.on_new(reading)
         self.newest = reading
         self._note(reading)
 
@@ -115,6 +119,10 @@ class Looks:
         for name, value in values(reading).items():
             low, high = self.moved.get(name, (value, value))
             self.moved[name] = min(low, value), max(high, value)
+
+
+def _nobody(_reading: Reading) -> None:
+    """Nobody wants to know."""
 
 
 def values(reading: Reading) -> dict[str, float]:

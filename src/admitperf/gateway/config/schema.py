@@ -36,6 +36,7 @@ from admitperf.gateway.setup import (
     Timeouts,
     Upstream,
 )
+from admitperf.policies.parts.compose.written import with_none
 from admitperf.scrape.address import Address
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -409,7 +410,7 @@ def _pool(pool: _Pool, place: int, of: int) -> PoolSetup:
         models=tuple(pool.models),
         upstreams=tuple(map(_upstream, pool.upstreams)),
         policy=pool.policy.name,
-        parameters=pool.policy.params,
+        parameters=with_none(pool.policy.name, pool.policy.params),
         settings=_settings(pool),
         holding=Holding(**holding | {"never": frozenset(holding["never"])}),
         scrape=Scrape(**pool.scrape.model_dump()),

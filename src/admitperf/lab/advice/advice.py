@@ -10,7 +10,16 @@ from admitperf.core.policy import Policy
 from admitperf.core.signal import Signal
 from admitperf.lab.advice.candidates import COMMON, Candidate
 from admitperf.lab.advice.shape import Shape, shapes, why_none
-from admitperf.lab.advice.trial import COULD_NOT, Trial, never, not_tried, set_up, trial
+from admitperf.lab.advice.trial import (
+    COULD_NOT,
+    KEPT_LOW,
+    Setting,
+    Trial,
+    never,
+    not_tried,
+    set_up,
+    trial,
+)
 from admitperf.policies import load
 from admitperf.reports.pages import stated
 from admitperf.reports.questions.asked import questions
@@ -86,6 +95,11 @@ class RunAdvice:
     def inert(self) -> tuple[Tried, ...]:
         """Those that could not have fired."""
         return tuple(one for one in self.tried if one.trial.word == COULD_NOT)
+
+    @property
+    def kept_low(self) -> tuple[Tried, ...]:
+        """Those that did not fire, on signals that the log's own policy kept low."""
+        return tuple(one for one in self.tried if one.trial.word == KEPT_LOW)
 
     def policy(self, name: str) -> Tried:
         """What became of one of them."""
@@ -220,7 +234,7 @@ def _trial(candidate: Candidate, policy: Policy | str, seen: Seen, rows: Rows) -
     fact = candidate.rests_on
     if fact and seen.offered and not seen.samples and not seen.fact(fact).n:
         return Trial(never(seen.offered, seen.made), f"no request carried {fact}")
-    return trial(policy, rows, seen.made)
+    return trial(policy, rows, Setting(seen.made, seen.samples, seen.shielded))
 
 
 def _need(one: Signal | str, seen: Seen) -> Need:

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from admitperf.lab.advice.advice import Tried
-from admitperf.lab.advice.trial import COULD, COULD_NOT, DID_NOT
+from admitperf.lab.advice.trial import (
+    BY_RANGE,
+    COULD,
+    COULD_NOT,
+    DID_NOT,
+    KEPT_LOW,
+    Trial,
+)
+from admitperf.reports.questions.seen import MOST_OF
 from admitperf.reports.runs.patterns import Reach
 from admitperf.reports.wording import number, printable, share
 
@@ -35,16 +43,36 @@ def defaults(tried: Tried) -> str:
 def verdict(tried: Tried) -> str:
     """Whether it could have fired, and on how many."""
     trial = tried.trial
-    if trial.word == COULD_NOT:
-        why = printable(trial.why or _nearest(trial.reaches))
-        return f"INERT: it {trial.word}: {why}"
-    if trial.word == DID_NOT:
-        why = printable(trial.why or _nearest(trial.reaches))
-        return f"it {trial.word}, on too few decisions to say that it could not: {why}"
-    if trial.fired is None or trial.word != COULD:
-        return f"{trial.word}: {printable(trial.why or _nearest(trial.reaches))}"
-    fired = share(trial.fired.n, trial.fired.of)
-    return f"{trial.word}, on {fired}: {_nearest(trial.reaches)}"
+    if trial.word == BY_RANGE:
+        more = f" ({trial.why})" if trial.why else ""
+        return f"{BY_RANGE}: {'; '.join(map(_range, trial.reaches))}{more}"
+    why = printable(trial.why or _nearest(trial.reaches))
+    return f"{_SAID.get(trial.word, trial.word)}{_fired(trial)}: {why}"
+
+
+_SAID = {
+    COULD_NOT: f"INERT: it {COULD_NOT}",
+    DID_NOT: f"it {DID_NOT}, on too few decisions to say that it could not",
+    KEPT_LOW: f"it {DID_NOT}, on signals {KEPT_LOW}, which is no proof",
+}
+
+
+def _fired(trial: Trial) -> str:
+    if trial.word != COULD:
+        return ""
+    if trial.fired is None:
+        return f" ({_nearest(trial.reaches)})"
+    return f", on {share(trial.fired.n, trial.fired.of)}"
+
+
+def _range(reach: Reach) -> str:
+    """How far a signal went towards the gate of a policy that remembers."""
+    gate = f"{reach.signal} reached {number(reach.nearest)}: its gate at"
+    if reach.true.n:
+        passed = share(reach.true.n, reach.true.of)
+        return f"{gate} {number(reach.bound)} was passed on {passed}"
+    near = "never near" if reach.nearest < MOST_OF * reach.bound else "not passed"
+    return f"{gate} {number(reach.bound)} was {near}"
 
 
 def _nearest(reaches: tuple[Reach, ...]) -> str:

@@ -1,17 +1,19 @@
 """Which shapes of policy follow: unit, signal, rule and action.
 
-Deadlines on requests? A formal bound. Otherwise, does KV memory fill at peak? A dual
-gate or a threshold on it. Otherwise a bound on the queue. What callers are like adds a
-shape of its own beside that one.
+Sessions of several calls come first, since a refusal within one loses all of it.
+Deadlines on requests? A formal bound. Otherwise, does KV memory fill at peak? A bound
+on it, or a dual gate where it is full of what is used again. Otherwise a bound on the
+queue. Tenants and priorities add a shape beside that one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from admitperf.lab.advice import candidates
 from admitperf.lab.advice.candidates import Candidate
-from admitperf.reports.questions.seen import Seen
-from admitperf.reports.wording import share
+from admitperf.reports.questions.asked import too_tight
+from admitperf.reports.questions.seen import Seen, often
+from admitperf.reports.wording import printable, share
 
 _DEFER = "defer: capacity comes back"
 
@@ -41,9 +43,11 @@ class Shape:
 
 def shapes(seen: Seen) -> tuple[Shape, ...]:
     """What follows from a log: the main shape first; empty when nothing does."""
-    if seen.overload is False:
+    if seen.few or seen.too_tight or seen.overload is False:
         return ()
-    found = [*_main(seen), *_beside(seen)]
+    sessions = [*_sessions(seen)]
+    main = [_outside(one) if sessions else one for one in _main(seen)]
+    found = [*sessions, *main, *_beside(seen)]
     return (*found, _joined()) if len(found) > 1 else tuple(found)
 
 
@@ -57,22 +61,31 @@ def _main(seen: Seen) -> Iterator[Shape]:
 
 def _without_deadline(seen: Seen) -> Iterator[Shape]:
     crowd = seen.crowd
-    if seen.fills and crowd.full_queued.n:
-        yield _dual(share(crowd.full_queued.n, crowd.full_queued.of))
+    if seen.fills and often(crowd.full_queued):
+        both = share(crowd.full_queued.n, crowd.full_queued.of)
+        yield _dual(both) if seen.reuses else _memory(both)
         if seen.binds != "memory":
             yield _queue(seen)
-    elif seen.fills and (crowd.preempting.n or not crowd.full_queued.of):
+    elif seen.fills and (often(crowd.preempting) or not crowd.full_queued.of):
         yield _threshold(share(crowd.full.n, crowd.full.of))
     elif seen.queues:
         yield _queue(seen)
+
+
+def _sessions(seen: Seen) -> Iterator[Shape]:
+    if seen.in_sessions:
+        yield _session(seen)
+
+
+def _outside(shape: Shape) -> Shape:
+    """A shape that must not refuse within a session."""
+    return replace(shape, unit="request that is in no session, or opens one")
 
 
 def _beside(seen: Seen) -> Iterator[Shape]:
     who, priorities = seen.callers, seen.fact("priority")
     if seen.one_tenant:
         yield _tenant(share(who.largest.n, who.largest.of))
-    if seen.in_sessions:
-        yield _session(share(who.several.n, who.several.of))
     if priorities.n:
         yield _priority(share(priorities.n, priorities.of))
 
@@ -96,8 +109,21 @@ def _dual(both: str) -> Shape:
         "KV pressure and queue depth",
         "both over their bounds at once",
         _DEFER,
+        f"The cache was full while requests waited on {both}, mostly of prefixes that"
+        " are used again.",
+        candidates.REUSE,
+    )
+
+
+def _memory(both: str) -> Shape:
+    return Shape(
+        "bound on memory",
+        "request",
+        "KV pressure, or what is still to come",
+        "over a high-water mark",
+        _DEFER,
         f"The cache was full while requests waited on {both}.",
-        candidates.DUAL,
+        candidates.MEMORY,
     )
 
 
@@ -115,7 +141,7 @@ def _threshold(full: str) -> Shape:
 
 def _queue(seen: Seen) -> Shape:
     signal, tried = "queue depth", candidates.QUEUE
-    if not seen.crowd.queued.n:
+    if not often(seen.crowd.queued):
         signal, tried = "oldest wait", candidates.HOST_QUEUE
     elif seen.binds == "prefill":
         signal, tried = "prompt tokens that wait, or queue depth", candidates.PREFILL
@@ -131,7 +157,7 @@ def _queue(seen: Seen) -> Shape:
 
 
 def _why_queue(seen: Seen) -> str:
-    if not seen.crowd.queued.n:
+    if not often(seen.crowd.queued):
         return "Requests wait in front of the engine, where its queue does not show."
     queued = share(seen.crowd.queued.n, seen.crowd.queued.of)
     beside = "and how full the cache is was not supplied"
@@ -153,14 +179,19 @@ def _tenant(largest: str) -> Shape:
     )
 
 
-def _session(several: str) -> Shape:
+def _session(seen: Seen) -> Shape:
+    who = seen.callers
+    several = share(who.several.n, who.several.of)
+    why = f"{several} sessions ask more than once: a refusal within one loses all of it"
+    if who.refused.n:
+        why += f", and {share(who.refused.n, who.refused.of)} had a call refused"
     return Shape(
         "whole sessions",
         "agent-session",
         "sessions and the memory they keep",
         "no new session over a bound; a begun one goes on",
         "defer: when a session ends there is room",
-        f"{several} sessions ask more than once: a refusal within one loses all of it.",
+        f"{why}.",
         candidates.SESSION,
     )
 
@@ -189,12 +220,26 @@ def _joined() -> Shape:
     )
 
 
+def _loosen(seen: Seen) -> str:
+    """The policy that is there is the finding, and not another one."""
+    policy = printable(str(seen.run.header.get("policy") or "the log's own policy"))
+    return (
+        f"{policy} is too tight: {too_tight(seen)} Loosen it, run again and ask that"
+        " log; only if running stood at all the slots that the engine has is it right."
+    )
+
+
 def why_none(seen: Seen) -> str:
     """Why no shape follows, and what would be needed for one."""
+    if seen.few:
+        return f"Too few to say: n {seen.offered}. Watch or run for longer."
+    if seen.too_tight:
+        return _loosen(seen)
     if seen.overload is False:
         return (
-            "No policy is needed for this load: nothing waited and nothing was missed,"
-            " so every policy would be INERT or refuse what could be served."
+            "No policy is needed for this load: what waited or missed its SLO is too"
+            " little to count, so every policy would be INERT or refuse what could be"
+            " served."
         )
     if seen.overload is None and seen.kept_away:
         return (

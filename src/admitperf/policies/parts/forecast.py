@@ -29,11 +29,22 @@ def first_token_s(metrics: Snapshot) -> float | None:
 def own_tokens(metrics: Snapshot) -> int | None:
     """Prompt tokens that this request adds to the work of prefill.
 
-    All of them unless some are known cached; None when the length is not known.
+    All of them unless some are known cached; None when the length is not known. What
+    it takes of memory is `held_tokens`.
     """
     request = metrics.request
     uncached = request.uncached_tokens
     return request.input_tokens if uncached is None else uncached
+
+
+def held_tokens(metrics: Snapshot) -> int | None:
+    """Prompt tokens that this request holds of the KV cache, from its start to its end.
+
+    All of them, cached or not: vLLM counts blocks that nobody uses as free although
+    their content is kept, and as used once a request takes them up. None when the
+    length is not known.
+    """
+    return metrics.request.input_tokens
 
 
 class Forecast:

@@ -15,9 +15,9 @@ from admitperf.core.snapshot import Snapshot
 from admitperf.core.supply import Supply
 from admitperf.core.view import View
 
-REPLICAS_MOST = 1024
-"""Replicas whose last reading is remembered; past it all are forgotten and learnt
-again. Origin: as many as the core remembers drains of."""
+REPLICAS_MOST = 256
+"""Replicas of which a policy remembers anything. Plain choice: more than one host
+stands before; at most about 200 KB each, of the policy that learns most of them."""
 
 _MARK = f"{REPLICA_LABEL}="
 _EACH_SAYS = (RUNNING, QUEUE_DEPTH, KV_PRESSURE, POOL_LOAD)
@@ -52,10 +52,10 @@ class _Seen:
             for signal, bound in bounds.items()
             if not parted[signal] and _of_all(view.supplies.get(signal), each)
         )
-        self.full = self.now(view)
+        self.full = self.now(_shown(view))
 
     def now(self, view: View) -> float:
-        """The emptiest, with what this host sent since where one value is all."""
+        """The emptiest, by the view's own values where one of them is for all."""
         values = view.values
         told = (values[s] / bound for s, bound in self.whole if s in values)
         return max(self.least, *told, 0.0)
@@ -78,16 +78,29 @@ class Replicas:
         self._seen: dict[str | None, _Seen] = {}
 
     def observe(self, metrics: Snapshot) -> None:
-        """Takes a new reading: of the pool, or of one of its replicas."""
-        self._of(metrics)
+        """Takes a new reading: of the pool, or of one of its replicas.
+
+        Past `REPLICAS_MOST` all are forgotten and learnt again.
+        """
+        seen = self._of(metrics)
+        if len(self._seen) >= REPLICAS_MOST and metrics.replica not in self._seen:
+            self._seen.clear()
+        self._seen[metrics.replica] = seen
 
     def here(self, metrics: Snapshot) -> float:
-        """How full the emptiest one is of those that this reading is about."""
+        """How full the emptiest one is of those that this reading is about.
+
+        With what this host sent since, as far as that is counted.
+        """
         return self._of(metrics).now(metrics.view)
 
     def emptiest(self, metrics: Snapshot) -> float:
-        """How full the emptiest of all is, as far as their readings are not too old."""
-        here = self.here(metrics)
+        """How full the emptiest of all is, as their readings show it.
+
+        Those that are too old do not count, nor what was sent since: of that it is not
+        known whether it waits.
+        """
+        here = self._of(metrics).now(_shown(metrics.view))
         if metrics.replica is None:
             return here
         return min([here, *self._others(metrics)])
@@ -98,13 +111,16 @@ class Replicas:
                 yield seen.full
 
     def _of(self, metrics: Snapshot) -> _Seen:
-        view, name = metrics.view, metrics.replica
-        seen = self._seen.get(name)
-        if seen is None or seen.supplies is not view.supplies:
-            if len(self._seen) >= REPLICAS_MOST:
-                self._seen.clear()
-            seen = self._seen[name] = _Seen(view, self._bounds)
-        return seen
+        """Of this reading; it is remembered by `observe` alone."""
+        seen = self._seen.get(metrics.replica)
+        if seen is not None and seen.supplies is metrics.view.supplies:
+            return seen
+        return _Seen(metrics.view, self._bounds)
+
+
+def _shown(view: View) -> View:
+    """A view as its reading was, without what this host sent since."""
+    return view.base or view
 
 
 def _of_all(supply: Supply | None, each: Mapping[str, float]) -> bool:

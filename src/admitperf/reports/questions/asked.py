@@ -2,8 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from admitperf.reports.questions.question import CANNOT_SAY, Question, yes_or_no
-from admitperf.reports.questions.seen import FACTS, Seen
+from admitperf.reports.questions.question import (
+    CANNOT_SAY,
+    TOO_FEW,
+    Question,
+    yes_or_no,
+)
+from admitperf.reports.questions.seen import FACTS, FEWEST, OFTEN, Seen, often
 from admitperf.reports.ratio import Share
 from admitperf.reports.runs.crowd import FULL, NEAR_MOST
 from admitperf.reports.wording import (
@@ -30,12 +35,16 @@ def overload(seen: Seen) -> Question:
     return Question(
         "overload",
         "Was there overload at all?",
-        yes_or_no(seen.overload),
+        TOO_FEW if seen.few else yes_or_no(seen.overload),
         tuple(_overload(seen)),
     )
 
 
 def _overload(seen: Seen) -> Iterator[str]:
+    if seen.few:
+        yield f"n {seen.offered}: nothing is answered from fewer than {FEWEST}."
+    if seen.too_tight:
+        yield too_tight(seen)
     yield _above_zero(seen, "queue_depth", seen.crowd.queued)
     yield _waited(seen)
     if seen.samples:
@@ -70,12 +79,15 @@ def _served(seen: Seen) -> Iterator[str]:
         )
         yield f"SLO ({paid.slo_origin}): {printable(paid.slo)}{missed}, n {paid.ok.n}."
     else:
-        yield "No SLO is stated, so a slow answer cannot be told: give --slo."
+        yield (
+            f"No SLO is stated, so a slow answer cannot be told: give --slo. What"
+            f" holds on under {number(OFTEN)} of decisions is not counted."
+        )
     good = seen.run.goodput
     if good is not None:
         yield f"Goodput over offered: {ratio(good.n, good.of)}."
     if seen.harmless:
-        yield "All that was offered met its SLO: a refusal could only lose."
+        yield "Almost all that was offered met its SLO: a refusal could only lose."
     if paid.engine_refused.n:
         refused = share(paid.engine_refused.n, paid.engine_refused.of)
         yield f"The engine itself refused {refused} of what was let in."
@@ -115,9 +127,16 @@ def memory(seen: Seen) -> Question:
     return Question(
         "memory",
         "Does the KV cache fill at peak?",
-        yes_or_no(seen.fills),
+        _memory_answer(seen),
         tuple(_memory(seen)),
     )
+
+
+def _memory_answer(seen: Seen) -> str:
+    full = seen.crowd.full
+    if full.n and seen.fills is False:
+        return SELDOM
+    return _known(seen.fills, full)
 
 
 def _memory(seen: Seen) -> Iterator[str]:
@@ -156,9 +175,11 @@ def _full(seen: Seen) -> Iterator[str]:
 
 def queue(seen: Seen) -> Question:
     """And where: in the engine, or before it."""
-    return Question(
-        "queue", "Does a queue form?", yes_or_no(seen.queues), tuple(_queue(seen))
-    )
+    queued = seen.crowd.queued
+    answer = _known(seen.queues, queued)
+    if seen.queues is False and queued.n:
+        answer = SELDOM
+    return Question("queue", "Does a queue form?", answer, tuple(_queue(seen)))
 
 
 def _queue(seen: Seen) -> Iterator[str]:
@@ -172,7 +193,7 @@ def _queue(seen: Seen) -> Iterator[str]:
     elif not seen.samples:
         yield "At the host: none was held."
     yield _waited(seen)
-    if seen.waits_long and depth.n and not seen.crowd.queued.n:
+    if seen.waits_long and depth.n and not often(seen.crowd.queued):
         yield (
             "Requests wait and the engine shows no queue: it stands in front of the"
             " engine, where queue_depth does not see it."
@@ -184,9 +205,12 @@ def _queue(seen: Seen) -> Iterator[str]:
 
 def binds(seen: Seen) -> Question:
     """Memory, slots or prefill: what the queue waits for."""
+    queued = seen.crowd.queued
     answer = seen.binds or CANNOT_SAY
-    if seen.crowd.queued.of and not seen.crowd.queued.n:
+    if queued.of >= FEWEST and not queued.n:
         answer = "nothing: no queue"
+    elif 0 < queued.n < FEWEST or 0 < queued.of < FEWEST:
+        answer = TOO_FEW
     return Question(
         "binds", "What do those in the queue wait for?", answer, tuple(_binds(seen))
     )
@@ -236,6 +260,8 @@ def callers(seen: Seen) -> Question:
     found = ["one tenant"] * seen.one_tenant + ["sessions"] * seen.in_sessions
     if not (who.tenants or who.sessions):
         found = [CANNOT_SAY]
+    elif seen.few:
+        found = [TOO_FEW]
     return Question(
         "callers",
         "Is it one tenant, or sessions?",
@@ -294,6 +320,26 @@ _ALL: tuple[Callable[[Seen], Question], ...] = (
     callers,
     acts,
 )
+
+
+SELDOM = "seldom"
+
+
+def too_tight(seen: Seen) -> str:
+    """That the log's own policy refused while the engine idled, and by what."""
+    away = share(seen.kept_away, seen.offered)
+    said = [f"{away} were turned away while the engine idled: queue_depth at most"]
+    said.append(f" {number(seen.signal('queue_depth').high)}, kv_pressure at most")
+    said.append(f" {number(seen.signal('kv_pressure').high)}")
+    running = seen.signal("running")
+    if running.n:
+        said.append(f", running at most {number(running.high)}")
+    return f"{''.join(said)}."
+
+
+def _known(found: bool | None, part: Share) -> str:  # noqa: FBT001  an answer
+    """The answer, or that there is too little of what it rests on."""
+    return TOO_FEW if found is None and part.of else yes_or_no(found)
 
 
 def _share(part: Share) -> str:

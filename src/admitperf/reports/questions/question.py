@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 CANNOT_SAY = "this log cannot say"
+TOO_FEW = "too few to say"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,8 @@ class Question:
     Attributes:
         name: one word, for programs.
         asks: the question.
-        answer: a word or two; `CANNOT_SAY` when the log does not hold it.
+        answer: a word or two; `CANNOT_SAY` when the log does not hold it,
+            `TOO_FEW` when it holds it on too few.
         says: the facts behind the answer, in sentences.
     """
 

@@ -5,6 +5,7 @@ from math import inf
 from admitperf.core.outcome import Outcome
 from admitperf.core.signals import OLDEST_WAIT_S
 from admitperf.core.snapshot import Snapshot
+from admitperf.policies.parts.settled import prompt_tokens
 
 KEPT_S = 300.0
 """Seconds for which the fastest prefill is remembered, and as long again. Plain choice:
@@ -38,23 +39,31 @@ class Waits:
         """Learns from an end, if there is one, and looks at who waits.
 
         Returns:
-            Seconds, 0.0 when nobody waits longer than prefill takes. None = not known,
-            or the oldest was overtaken: one that began after it has ended, so it waits
-            for something else than its turn.
+            Seconds, 0.0 when nobody waits longer than prefill takes. None = not known.
+            Where the oldest was overtaken it is what the one waited that has just
+            ended, and None at a look.
         """
-        now_s = metrics.now_s
         if outcome is not None:
-            self._learn(now_s, outcome)
+            self._learn(metrics.now_s, outcome)
         age_s = metrics.read(OLDEST_WAIT_S)
-        if age_s is None or (age_s and now_s - age_s < self._ended_from_s):
-            return None
-        return max(0.0, float(age_s) - self.prefill_s)
+        if age_s is not None and self.overtaken(metrics):
+            first_ms = None if outcome is None else outcome.ttft_ms
+            age_s = None if first_ms is None else first_ms / 1000
+        return None if age_s is None else max(0.0, float(age_s) - self.prefill_s)
+
+    def overtaken(self, metrics: Snapshot) -> bool:
+        """Whether one that began after the oldest has ended.
+
+        Then the oldest waits for something else than its turn.
+        """
+        age_s = metrics.read(OLDEST_WAIT_S)
+        return bool(age_s) and metrics.now_s - float(age_s or 0) < self._ended_from_s
 
     def _learn(self, now_s: float, outcome: Outcome) -> None:
         if outcome.ok and outcome.e2e_ms is not None:
             begun_s = now_s - outcome.e2e_ms / 1000
             self._ended_from_s = max(self._ended_from_s, begun_s)
-        tokens = _computed(outcome)
+        tokens = prompt_tokens(outcome, cached=False)
         if not tokens or not outcome.ttft_ms:
             return
         known = self._tokens or tokens
@@ -62,17 +71,3 @@ class Waits:
         if now_s - self._begun_s > KEPT_S:
             self._fastest, self._begun_s = [0.0, self._fastest[0]], now_s
         self._fastest[0] = max(self._fastest[0], 1000 * tokens / outcome.ttft_ms)
-
-
-def _computed(outcome: Outcome) -> float | None:
-    """Prompt tokens that were not found in a cache; None = not known."""
-    request = outcome.request
-    told = outcome.input_tokens
-    if told is None and request is not None:
-        told = request.input_tokens
-    if told is None:
-        return None
-    cached = outcome.cached_tokens
-    if cached is None and request is not None:
-        cached = request.cached_tokens
-    return float(max(0, told - (cached or 0)))

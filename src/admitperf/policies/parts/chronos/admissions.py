@@ -49,21 +49,33 @@ class Admissions:
         self._kept[-1].count += 1
         self._kept[-1].cost += cost
 
-    def load(self, now_s: float, cost: float) -> float:
+    def empty(self, now_s: float) -> bool:
+        """Whether nothing was admitted lately."""
+        return not self._since(self._number(now_s))
+
+    def load(self, now_s: float, cost: float, share: float) -> float:
         """Work per unit of time, one more request of this cost included.
 
         The rate times the mean cost, as a fraction of one.
-        """
-        return self._load(self._number(now_s), cost)
 
-    def falls_in_s(self, now_s: float, cost: float, most: float) -> float | None:
+        Args:
+            share: part of all the work that is admitted here, as a fraction; what was
+                admitted stands for the rest too, and the one more is only itself.
+        """
+        return self._load(self._number(now_s), cost, share)
+
+    def falls_in_s(
+        self, now_s: float, cost: float, share: float, most: float
+    ) -> float | None:
         """Seconds until that load is at most `most`, if nobody is admitted meanwhile.
 
-        To the start of a sub-window. None = never: the request alone is more.
+        To the start of a sub-window; an empty window is no load. None = never: `most`
+        is below 0.
         """
         number = self._number(now_s)
         for later in range(number + 1, number + self._parts + 1):
-            if self._load(later, cost) <= most:
+            alone = not self._since(later)
+            if (0.0 if alone else self._load(later, cost, share)) <= most:
                 return max(0.0, later * self._part_s - now_s)
         return None
 
@@ -75,11 +87,11 @@ class Admissions:
         oldest = number - self._parts
         return [part for part in self._kept if part.number > oldest]
 
-    def _load(self, number: int, cost: float) -> float:
-        count, work, most = 1, cost, 1
+    def _load(self, number: int, cost: float, share: float) -> float:
+        count, work, most = 1.0, cost, 1.0
         for part in self._since(number):
-            count += part.count
-            work += part.cost
-            most = max(most, part.count + (part.number == number))
+            count += part.count / share
+            work += part.cost / share
+            most = max(most, part.count / share + (part.number == number))
         rate = most / self._part_s if self._peak else count / self._window_s
         return rate * work / count

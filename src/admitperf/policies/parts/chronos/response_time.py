@@ -7,6 +7,9 @@ times of one call are in one unit, milliseconds or seconds.
 
 import math
 
+DECODES_MOST = 1e9
+"""Answers at most. Plain choice: more than any engine carries on, and a number."""
+
 
 def prefill_time(tokens: float, chunk: int, alpha: float, gamma: float) -> float:
     """Time to compute a prompt alone: so many chunks, each with its step.
@@ -47,4 +50,4 @@ def decodes_most(
     With one prompt chunk in the same step, without which the published 731 does not
     come out.
     """
-    return math.floor((budget - gamma - alpha * chunk) / beta)
+    return math.floor(min((budget - gamma - alpha * chunk) / beta, DECODES_MOST))

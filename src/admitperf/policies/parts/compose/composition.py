@@ -1,8 +1,9 @@
 """What `first_of`, `all_of` and `any_of` have in common."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from admitperf.core.decision import Decision
@@ -15,13 +16,11 @@ from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
 from admitperf.policies.parts.compose.part_list import divided, parts_of, spelt
+from admitperf.policies.parts.compose.shape import DEPTH_MOST, PARTS, PARTS_MOST
+from admitperf.policies.parts.compose.written import spelt as written
 
-PARTS_MOST = 16
-"""Policies in one composition, nested ones too. Plain choice: each costs a few
-microseconds a decision."""
-
-DEPTH_MOST = 4
-"""Compositions within each other. Plain choice: a deeper one nobody reads."""
+_TAKEN = "_taken"
+"""What a part has that belongs to a whole: its name and its accounts are that one's."""
 
 
 class Composition(Policy):
@@ -109,6 +108,31 @@ class Composition(Policy):
             except Exception as error:  # noqa: BLE001  the others are told all the same
                 self._hook_failed("observe", error)
 
+    def task(self, metrics: Snapshot) -> Callable[[], object] | None:
+        """The work of those parts that have any, one after the other."""
+        works = {}
+        for part in self.parts:
+            try:
+                work = part.task(metrics)
+            except Exception as error:  # noqa: BLE001  the others are asked all the same
+                self._hook_failed("task", error)
+            else:
+                if work is not None:
+                    works[part] = work
+        return partial(_worked, works) if works else None
+
+    def task_done(self, metrics: Snapshot, result: object) -> None:
+        """Hands each part what came of its own."""
+        results = result if isinstance(result, dict) else {}  # it is `_worked`'s
+        for part, one in results.items():
+            if isinstance(one, Exception):
+                self._hook_failed("task", one)
+                continue
+            try:
+                part.task_done(metrics, one)
+            except Exception as error:  # noqa: BLE001  the others are told all the same
+                self._hook_failed("task", error)
+
     def _charged(self, part: Policy, metrics: Snapshot, d: Decision) -> object:
         try:
             return part.decided(metrics, d)
@@ -128,9 +152,30 @@ class Composition(Policy):
                 part._adopted_by(whole)  # noqa: SLF001  the same class
 
 
+def _worked(
+    works: Mapping[Policy, Callable[[], object]],
+) -> dict[Policy, object]:
+    """What came of each part's work; of one that failed, its error."""
+    results: dict[Policy, object] = {}
+    for part, work in works.items():
+        try:
+            results[part] = work()
+        except Exception as error:  # noqa: BLE001  said when it is handed in
+            results[part] = error
+    return results
+
+
 def refuses(d: Decision) -> bool:
     """Whether a part says no."""
     return d.verdict is not Verdict.ADMIT
+
+
+def spelt_short(part: Policy) -> str:
+    """The text that makes the same part, with the parameters that it was given."""
+    given = {n: value for n, value in part.parameters.items() if n in part.given}
+    if isinstance(part, Composition):
+        given = {PARTS: "; ".join(map(spelt_short, part.parts))}
+    return written(type(part).name, given, part.declared())
 
 
 def _all_of(parts: Sequence[Policy]) -> Iterator[Policy]:
@@ -156,6 +201,11 @@ def _misshapen(whole: Composition) -> Iterator[str]:
         yield f"they are nested more than {DEPTH_MOST} deep"
     if len(set(map(id, parts))) < len(parts):
         yield "one object stands there twice; make two"
+    for part in whole.parts:
+        if _TAKEN in vars(part):
+            yield f"{part.name}: this one is a part of another; make a new one"
+        elif part._seq:  # noqa: SLF001  it has accounts, and requests, of its own
+            yield f"{part.name}: this one has decided by itself; make a new one"
 
 
 def _own(part: Policy) -> Mapping[str, Reason]:
@@ -188,5 +238,6 @@ def _tell_apart(whole: Composition) -> None:
     for one in _all_of(whole.parts):
         name = type(one).name
         met[name] += 1
+        vars(one)[_TAKEN] = True
         if every.count(name) > 1:
             vars(one)["name"] = f"{name} {met[name]}"

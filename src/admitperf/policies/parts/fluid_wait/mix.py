@@ -1,4 +1,9 @@
-"""What is offered: how often requests of each class come, and how long they are."""
+"""What is offered: how often requests of each class come, and how long they are.
+
+The mean answer of a class of sizes is kept here and not asked of `core.lengths`: a
+rate times a mean is the tokens that come, which a quantile is not, and the moments
+there are of a model's answers, whatever their size.
+"""
 
 from collections.abc import Hashable
 from math import exp, expm1

@@ -12,9 +12,15 @@ from admitperf.core.request import Request
 Key = tuple[str | None, str | None, int | None]
 """Model, SLO class and deadline class; None = the request does not say."""
 
+Kind = tuple[str | None, str | None]
+"""Model and SLO class."""
+
+Note = tuple[Key, float, float]
+"""A caller that was sent off: its group, when it is due, and until when it is waited
+for, on the policy's clock."""
+
 GROUPS_MOST = 8
-"""Groups that are ordered. Origin: research notes, 1.3: so few can be exchanged in well
-under a millisecond."""
+"""Groups that are ordered. Origin: research notes, 1.3."""
 
 
 class Group(NamedTuple):
@@ -42,6 +48,6 @@ def key_of(request: Request) -> Key:
     return request.model, request.slo_class, kind
 
 
-def kind_of(key: Key) -> tuple[str | None, str | None]:
+def kind_of(key: Key) -> Kind:
     """Whose answers a group's are like: a deadline says nothing about lengths."""
     return key[:2]

@@ -3,6 +3,10 @@
 A rate over all time measures demand as long as the engine keeps up, and an engine that
 is half full makes tokens half as fast as it could: nobody waits then. So only the time
 in which it was full counts, and only the answers that ended in it.
+
+`core.busy` halves in the same way, but counts the time in which this host's own work
+was left to do: an engine that runs one request of ours is busy there and not full here,
+and several replicas are full for several seconds in one.
 """
 
 from collections import OrderedDict

@@ -1,10 +1,14 @@
 """Weights by name, from a text or a mapping."""
 
-import math
 from collections.abc import Mapping
 
 from admitperf.core.errors import ConfigError
-from admitperf.policies.parts.compose.part_list import pieces
+from admitperf.policies.parts.compose.brackets import named, pieces
+
+WEIGHT_LEAST, WEIGHT_MOST = 1e-6, 1e6
+"""What a weight may be. Plain choice: shares that lie further apart are no shares, and
+tokens divided by a number near 0 are past what adds up: infinite less infinite is no
+number, and nobody would be ahead of anybody."""
 
 
 def weights_of(told: object) -> dict[str, float]:
@@ -25,7 +29,7 @@ def weights_of(told: object) -> dict[str, float]:
             "weights", [f"weights = {told!r} is no mapping and no a=2,b=1"]
         )
     faults += [
-        f"weights: {name!r} has {one!r}, no number above 0"
+        f"weights: {name!r} has {one!r}, no number from 1e-06 to 1e+06"
         for name, one in given.items()
         if not _is_weight(one)
     ]
@@ -36,7 +40,7 @@ def weights_of(told: object) -> dict[str, float]:
 
 def _is_weight(one: object) -> bool:
     number = isinstance(one, (int, float)) and not isinstance(one, bool)
-    return number and 0 < one < math.inf  # type: ignore[operator]
+    return number and WEIGHT_LEAST <= one <= WEIGHT_MOST  # type: ignore[operator]
 
 
 def _read(text: str, faults: list[str]) -> dict[str, object]:
@@ -47,7 +51,7 @@ def _read(text: str, faults: list[str]) -> dict[str, object]:
             faults.append(f"weights: {one!r} is not TENANT=WEIGHT")
             continue
         try:
-            given[name] = float(value)
+            given[named(name)] = float(value)
         except ValueError:
             faults.append(f"weights: {one!r} is not TENANT=WEIGHT")
     return given
