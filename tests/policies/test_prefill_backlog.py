@@ -245,7 +245,7 @@ class Host:
         ahead = self.policy.ledger.prefill.left
         assert ahead <= sum(self.waiting.values())  # less what was overtaken
         d = call(RAW, input_tokens=tokens)
-        probe = any(gate.name == "last_let_in_s" and gate.held for gate in d.gates)
+        probe = any(g.name == "last_let_in_s" and not g.held for g in d.gates)
         fits = ahead == 0 or ahead + tokens <= self.bound
         assert d.admitted is (fits or probe)
         if d.admitted:
