@@ -903,7 +903,7 @@ def gates_of(runs: Sequence[Run], arm_: str, name: str) -> list[Gate]:
     return [
         (value, bound, held)
         for line in decisions(runs, arm_)
-        for gate, value, bound, _, held in line["gates"]
+        for gate, value, _, bound, held in line["gates"]
         if gate == name
     ]
 

@@ -238,6 +238,7 @@ class Host:
         self.bound = bound
         self.policy, self.clock = bounded(target_s=None, max_tokens=bound)
         self.waiting = {}
+        self.probes = set()
         self.open = []
 
     def start(self, call, tokens):
@@ -250,6 +251,8 @@ class Host:
         assert d.admitted is (fits or probe)
         if d.admitted:
             self.waiting[d.request_id] = tokens
+            if not fits:
+                self.probes.add(d.request_id)
             self.open.append(d.request_id)
 
     def do(self, what, number):
@@ -275,7 +278,8 @@ def test_no_order_of_events_gets_past_the_bound(steps, bound):
     host = Host(bound)
     for step in steps:
         host.do(*step)
-        held = [tokens for tokens in host.waiting.values() if tokens]
+        waiting = host.waiting.items()
+        held = [tokens for rid, tokens in waiting if tokens and rid not in host.probes]
         assert len(held) < 2 or sum(held) <= bound
     for rid in host.open:
         host.policy.outcome(rid)
