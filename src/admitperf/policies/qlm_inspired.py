@@ -20,6 +20,7 @@ from admitperf.policies.parts.qlm.planner import Planner
 from admitperf.policies.parts.qlm.throughput import Throughput
 from admitperf.policies.parts.qlm.virtual_queue import PATIENCE, VirtualQueue
 from admitperf.policies.parts.qlm.waiting_time import WaitingTime
+from admitperf.policies.parts.stuck import Stuck
 
 FULL = 0.8
 """Share of `max_batch` from which on an engine counts as full for its rate: callers
@@ -111,6 +112,7 @@ class QlmInspired(Policy):
     def __init__(self, **given: object) -> None:
         super().__init__(**given)
         self._throughput = Throughput()
+        self._stuck = Stuck(0.0)
         self._queue = VirtualQueue()
         self._planner = Planner(self.solve_s)
 
@@ -122,7 +124,7 @@ class QlmInspired(Policy):
         time = self._time(metrics, load - self.max_batch + 1) if full else None
         slot_s = 0.0 if time is None else time.tokens / time.rate_per_s
         late = _too_late(metrics, slot_s)
-        if late and (full or not _is_next(metrics)):
+        if late and (full or not (_is_next(metrics) or self._probes(metrics))):
             slot_ms = 1000 * slot_s
             return self.reject("deadline_unmeetable", estimate_ms=slot_ms or None)
         if not full:
@@ -134,7 +136,8 @@ class QlmInspired(Policy):
         )
 
     def decided(self, metrics: Snapshot, d: Decision) -> None:
-        """Note who is sent off and may come back."""
+        """Note who is sent off and may come back, and when one was let in."""
+        self._stuck.decided(metrics, d)
         request = metrics.request
         name = request.logical_id or d.request_id
         if d.admitted or d.fault != "capacity" or not d.retry_after_ms:
@@ -143,6 +146,11 @@ class QlmInspired(Policy):
         until_s = metrics.now_s + PATIENCE * d.retry_after_ms / 1000
         self._queue.note(name, key_of(request), self._due_s(metrics), until_s)
         self._queue.expire(metrics.now_s)
+
+    def _probes(self, metrics: Snapshot) -> bool:
+        """Whether one is let in to show that the prompt ahead of it is stuck."""
+        left_s = metrics.request.deadline_s or 0.0
+        return left_s > 0 and self._stuck.probe_is_due(metrics)
 
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
         """Learn from an end how fast answers come, from a reading what was full."""
