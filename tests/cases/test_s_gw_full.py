@@ -63,6 +63,16 @@ def test_s_gw_01_what_the_queue_cannot_take_is_refused_at_once(bounded):
     assert door.empties()
 
 
+def most_at_once(stub):
+    """Requests inside the engine at once, at most."""
+    steps = {"start": 1, "end": -1, "cancelled": -1}
+    inside = most = 0
+    for one in sorted(stub.events(), key=lambda one: one["t"]):
+        inside += steps.get(one["event"], 0)
+        most = max(most, inside)
+    return most
+
+
 def test_s_gw_01_a_bound_on_the_queue_counts_what_was_let_in_since_it_was_seen(
     engine, door
 ):
@@ -71,7 +81,8 @@ def test_s_gw_01_a_bound_on_the_queue_counts_what_was_let_in_since_it_was_seen(
     door = door(*before(stub.url, "queue_depth", max_waiting=7))
     ends = burst(door.url, 40, over_s=1.0)
     served = sum(reply.status == 200 for _, reply, _ in ends)
-    assert 8 <= served <= 16
+    assert served >= 8
+    assert most_at_once(stub) <= 16  # on a slow machine some end within the burst
     assert len(stub.events("start")) == served
     reasons = {r.one("x-admitperf-reason") for _, r, _ in ends if r.status != 200}
     assert reasons == {"queue_depth"}
