@@ -333,3 +333,17 @@ def test_raises_past_the_lease_and_of_nothing_are_left_out():
         if not second % 100:
             stages.look(books)
     assert len(stages._numbers) <= LEASE_S / STEP_S + 21
+
+
+def erlang_loss(servers):
+    """What chance refuses of a load that just keeps so many servers busy."""
+    lost = 1.0
+    for n in range(1, servers + 1):
+        lost = servers * lost / (n + servers * lost)
+    return lost
+
+
+def test_at_the_least_chance_refuses_what_the_parameter_says():
+    """Erlang's loss formula at a load of as many as there may be."""
+    assert erlang_loss(1) == 0.5
+    assert round(100 * erlang_loss(100)) == 8

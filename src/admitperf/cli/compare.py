@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from admitperf.cli.bounds import BOUNDS
+from admitperf.cli.log_options import MEMORY_LIMIT
 from admitperf.cli.reading import UnreadableInput, end_unread, say_when_waiting
 from admitperf.core.errors import LogError
 from admitperf.reports.runs.slo import Slo
@@ -102,11 +103,7 @@ def _a_number(_ctx: click.Context, _param: click.Parameter, value: float) -> flo
     metavar="N|Ns",
     help="Leave the first 10 requests, or the first 30s, of every run out.",
 )
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    help="Most memory to read with, such as 2GB; what is more goes to disk.",
-)
+@MEMORY_LIMIT
 def command(paths: tuple[str, ...], **options: Unpack[_Options]) -> None:
     """Compare two arms, or all arms of an experiment with its baseline.
 

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from admitperf.cli.log_options import MEMORY_LIMIT
 from admitperf.cli.reading import end_unread, say_when_waiting
 from admitperf.core.errors import LogError
 
@@ -17,11 +18,7 @@ _FAILED = 1
 @click.option(
     "--check", "checking", is_flag=True, help="Exit 1 when anything is missing."
 )
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    help="Most memory to read with, such as 2GB; what is more goes to disk.",
-)
+@MEMORY_LIMIT
 def command(
     root: str, *, as_json: bool, checking: bool, memory_limit: str | None
 ) -> None:

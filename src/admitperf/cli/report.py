@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from admitperf.cli.bounds import BOUNDS
+from admitperf.cli.log_options import MEMORY_LIMIT, SLO, WARMUP
 from admitperf.cli.reading import UnreadableInput, end_unread, say_when_waiting
 from admitperf.core.errors import AdmitPerfError, ConfigError, LogError
 from admitperf.reports.runs.slo import Slo
@@ -46,22 +46,9 @@ class _Options(TypedDict):
     type=click.Choice(["md"]),
     help="Print a card for a paper instead of the page: Markdown tables.",
 )
-@click.option(
-    "--slo",
-    type=BOUNDS,
-    help="Bounds in ms, such as ttft_ms=1500,stall_ms=500 (also e2e_ms), in place of"
-    " those in the log.",
-)
-@click.option(
-    "--warmup",
-    metavar="N|Ns",
-    help="Leave the first 10 requests, or the first 30s, out of every number.",
-)
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    help="Most memory to read with, such as 2GB; what is more goes to disk.",
-)
+@SLO
+@WARMUP
+@MEMORY_LIMIT
 def command(logs: tuple[str, ...], **options: Unpack[_Options]) -> None:
     """Report on the runs in logs, or in folders of logs.
 

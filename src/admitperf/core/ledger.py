@@ -306,7 +306,7 @@ class Ledger:
         entry.cost = cost = known or self._mean_cost or 1.0
         self._cost += cost
         if entry.first_ns is None and request.stream is not False:
-            entry.prefill = prefill_tokens(request)
+            entry.prefill = request.own_prefill_tokens or 0
             if entry.prefill:
                 self.prefill.more(entry.prefill, entry.opened_ns)
         if request.tenant is not None:
@@ -411,12 +411,3 @@ def _remember(table: OrderedDict[str, _V], key: str, value: _V) -> None:
     table[key] = value
     if len(table) > _REMEMBERED:
         table.popitem(last=False)
-
-
-def prefill_tokens(request: Request) -> float:
-    """Prompt tokens an engine has to compute; all of them unless some are known cached.
-
-    0 when the prompt's length is not known.
-    """
-    known = request.uncached_tokens
-    return float(request.input_tokens or 0 if known is None else known)

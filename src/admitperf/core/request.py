@@ -71,6 +71,15 @@ class Request:
             return None
         return max(0, self.input_tokens - self.cached_tokens)
 
+    @property
+    def own_prefill_tokens(self) -> int | None:
+        """Input tokens that it adds to the work of prefill.
+
+        All of them unless some are known cached; None when there is no count.
+        """
+        known = self.uncached_tokens
+        return self.input_tokens if known is None else known
+
     def text(self) -> str:
         """The given facts as JSON members."""
         return ",".join(

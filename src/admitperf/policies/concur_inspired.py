@@ -18,7 +18,12 @@ from admitperf.core.signals import (
 from admitperf.core.snapshot import Snapshot
 from admitperf.policies.parts.adaptive.window import Window
 from admitperf.policies.parts.live.session import Session
-from admitperf.policies.parts.live.sessions import SESSIONS_MOST, Sessions
+from admitperf.policies.parts.live.sessions import (
+    LEASE,
+    LEASE_S,
+    SESSIONS_MOST,
+    Sessions,
+)
 
 FULL_OF_MEAN = 1.5
 """Contexts of the mean size that a session is reckoned as, so that the first window
@@ -145,16 +150,7 @@ class ConcurInspired(Policy):
             origin="our adaptation: what was cut is seen a turn later",
         ),
     ] = 8.0
-    lease_s: Annotated[
-        float,
-        Param(
-            "seconds without a sign of life after which a session is gone",
-            low=1.0,
-            high=86400.0,
-            origin="plain choice: over the 86 s that half the people of TraceLab "
-            "(arXiv 2606.30560) take to answer, and over any wait we send",
-        ),
-    ] = 120.0
+    lease_s: Annotated[float, LEASE] = LEASE_S
 
     def __init__(self, **given: object) -> None:
         super().__init__(**given)

@@ -10,7 +10,7 @@ from admitperf.core.policy import Policy
 from admitperf.core.signals import DEADLINE_SLACK_S, IN_FLIGHT
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
-from admitperf.policies.parts.forecast import Forecast, first_token_s, own_tokens
+from admitperf.policies.parts.forecast import Forecast, first_token_s
 from admitperf.policies.parts.stuck import Stuck
 
 
@@ -136,7 +136,7 @@ class DeadlineSlack(Policy):
 
     def _alone_s(self, metrics: Snapshot) -> float:
         """Seconds it would need with nothing ahead of it; 0.0 while not measured."""
-        own, rate = own_tokens(metrics), metrics.prefill_rate
+        own, rate = metrics.request.own_prefill_tokens, metrics.prefill_rate
         if own is None or not rate:
             return 0.0
         return own / rate + self._answer_s(metrics)

@@ -108,7 +108,8 @@ class FluidWaitInspired(Policy):
         Param(
             "largest: the most that the paper's conditions allow; least: what balances",
             choices=("largest", "least"),
-            origin="at the least, chance refuses 8 % (100 open) to half (one open)",
+            origin="at the least, chance refuses 8 % (100 open) to half (one open), by "
+            "Erlang's loss formula",
         ),
     ] = "largest"
     kv_share: Annotated[

@@ -23,11 +23,7 @@ from admitperf.core.signals import (
 )
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
-from admitperf.policies.parts.forecast import (
-    first_token_s,
-    held_tokens,
-    own_tokens,
-)
+from admitperf.policies.parts.forecast import first_token_s, held_tokens
 from admitperf.policies.parts.replicas import Replicas
 from admitperf.policies.parts.stuck import Stuck
 
@@ -173,8 +169,7 @@ class FrontDoor(Policy):
             "None = not asked",
             above=0.0,
             high=3600.0,
-            origin="half of an objective of 2 s, the best of 1, 1.5, 2 and 10 s on one "
-            "simulated engine",
+            origin="plain choice: half of an objective of 2 s",
         ),
     ] = 1.0
     cheap_tokens: Annotated[
@@ -293,7 +288,8 @@ class FrontDoor(Policy):
         if metrics.gate("prompt_kv", prompt / capacity, 1.0, ">"):
             return self.reject("too_large")
         if cheap:
-            prompt, bound = own_tokens(metrics) or 0, max(bound, self.hard_kv)
+            prompt = metrics.request.own_prefill_tokens or 0
+            bound = max(bound, self.hard_kv)
         tokens = prompt + (metrics.output_tokens(GROWTH_QUANTILE) or 0.0)
         own = min(tokens / capacity, bound - EMPTY_KV)
         if not metrics.gate("projected_kv", pressure + own, bound, ">"):

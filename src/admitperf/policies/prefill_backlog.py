@@ -8,7 +8,6 @@ from admitperf.core.param import Param
 from admitperf.core.policy import Policy
 from admitperf.core.signals import IN_FLIGHT
 from admitperf.core.snapshot import Snapshot
-from admitperf.policies.parts.forecast import own_tokens
 from admitperf.policies.parts.stuck import Stuck
 
 UNMEASURED_TOKENS = 10_000.0
@@ -67,7 +66,7 @@ class PrefillBacklog(Policy):
     def decide(self, metrics: Snapshot) -> Decision:
         """Compare the backlog, this request in it, with the bound."""
         rate = metrics.prefill_rate
-        own = own_tokens(metrics) or 0
+        own = metrics.request.own_prefill_tokens or 0
         backlog = (metrics.prefill_tokens or 0.0) + own
         bound = max(self._bound(rate), own)
         over = metrics.gate("prefill_backlog_tokens", backlog, bound, ">")

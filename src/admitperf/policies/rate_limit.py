@@ -12,7 +12,6 @@ from admitperf.core.errors import ConfigError
 from admitperf.core.outcome import Outcome
 from admitperf.core.param import Param
 from admitperf.core.policy import Policy
-from admitperf.core.request import Request
 from admitperf.core.signal import Signal
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
@@ -218,11 +217,6 @@ class RateLimit(Policy):
         self._buckets.move_to_end(name)
         return bucket.take(self._takings, cost_ns, most_ns, now_ns)
 
-    def _prompt(self, request: Request) -> int:
-        """Tokens of its prompt that have to be computed, as far as is known."""
-        known = request.uncached_tokens
-        return (request.input_tokens or 0) if known is None else known
-
     def _estimate_ns(self, metrics: Snapshot) -> int:
         """What a request should cost: its prompt, and its answer within a burst.
 
@@ -231,7 +225,7 @@ class RateLimit(Policy):
         """
         if self.cost == "requests":
             return self._token_ns
-        prompt = self._prompt(metrics.request)
+        prompt = metrics.request.own_prefill_tokens or 0
         answer = metrics.output_tokens() or 0.0
         guess_ns = self._cost_ns(prompt + self.output_weight * answer)
         return max(self._cost_ns(prompt), min(guess_ns, self._full_ns))

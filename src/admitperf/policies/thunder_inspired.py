@@ -14,7 +14,7 @@ from admitperf.core.signal import Signal
 from admitperf.core.signals import IN_FLIGHT, KV_CAPACITY_TOKENS, KV_PRESSURE
 from admitperf.core.snapshot import Snapshot
 from admitperf.policies.parts.live.session import Session
-from admitperf.policies.parts.live.sessions import Sessions
+from admitperf.policies.parts.live.sessions import LEASE, LEASE_S, Sessions
 from admitperf.policies.parts.replicas import REPLICAS_MOST
 
 WAIT_LEAST_MS = 250.0
@@ -110,16 +110,7 @@ class ThunderInspired(Policy):
             origin=_CODE,
         ),
     ] = 1800.0
-    lease_s: Annotated[
-        float,
-        Param(
-            "seconds without a sign of life after which a session is gone",
-            low=1.0,
-            high=86400.0,
-            origin="plain choice: over the 86 s that half the people of TraceLab "
-            "(arXiv 2606.30560) take to answer, and over any wait we send",
-        ),
-    ] = 120.0
+    lease_s: Annotated[float, LEASE] = LEASE_S
 
     def __init__(self, **given: object) -> None:
         super().__init__(**given)

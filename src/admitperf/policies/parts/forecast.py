@@ -20,21 +20,10 @@ def first_token_s(metrics: Snapshot) -> float | None:
     `decided` a request that was started is itself among those ahead.
     """
     ahead, rate = metrics.prefill_tokens, metrics.prefill_rate
-    own = own_tokens(metrics)
+    own = metrics.request.own_prefill_tokens
     if ahead is None or own is None or not rate:
         return None
     return (ahead + own) / rate
-
-
-def own_tokens(metrics: Snapshot) -> int | None:
-    """Prompt tokens that this request adds to the work of prefill.
-
-    All of them unless some are known cached; None when the length is not known. What
-    it takes of memory is `held_tokens`.
-    """
-    request = metrics.request
-    uncached = request.uncached_tokens
-    return request.input_tokens if uncached is None else uncached
 
 
 def held_tokens(metrics: Snapshot) -> int | None:

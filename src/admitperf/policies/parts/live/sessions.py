@@ -21,10 +21,21 @@ from statistics import median
 from admitperf.core.charge import Charge
 from admitperf.core.decision import Decision
 from admitperf.core.outcome import Outcome
+from admitperf.core.param import Param
 from admitperf.core.request import Request
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
 from admitperf.policies.parts.live.session import Session
+
+LEASE_S = 120.0
+LEASE = Param(
+    "seconds without a sign of life after which a session is gone",
+    low=1.0,
+    high=86400.0,
+    origin="plain choice: over the 86 s that half the people of TraceLab "
+    "(arXiv 2606.30560) take to answer, and over any wait we send",
+)
+"""How long a session lasts that nobody hears of, as a policy's parameter."""
 
 SESSIONS_MOST = 2_000
 """Live sessions kept, and again as many that wait; beyond it the one that was silent

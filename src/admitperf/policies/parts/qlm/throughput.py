@@ -12,9 +12,7 @@ and several replicas are full for several seconds in one.
 from collections import OrderedDict
 
 from admitperf.core.busy import KEPT_S, MEASURED_AFTER
-
-REPLICAS_MOST = 64
-"""Replicas told apart, those read last. Plain choice: more than one gateway serves."""
+from admitperf.policies.parts.replicas import REPLICAS_MOST
 
 LATELY_S = 10.0
 """Seconds after which a replica that is no longer read counts no more. Origin: the
