@@ -280,8 +280,7 @@ CANNOT_SEE = """
 
 - Other engines, and steps that are not of slots: slower ones, less memory.
 - Traffic that nobody streams: without first tokens neither policy has a signal.
-- Several hosts before one engine: each would find a limit of its own.
-"""
+- Several hosts before one engine: each would find a limit of its own."""
 
 
 def page(seeds: Sequence[int], phase_s: float) -> Iterator[str]:
