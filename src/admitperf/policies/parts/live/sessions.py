@@ -95,16 +95,17 @@ class Sessions:
         lease_s: seconds without a sign of life after which a session without open calls
             is gone. A call with an end that is never reported is open for the ledger's
             own lease, and its session for that and at most two of these.
-        reason: what the policy refuses for: who was refused for it waits.
+        reasons: what the policy refuses for when there is no room: who was refused for
+            one of them waits.
 
     Attributes:
         paused: live sessions that are held back, in the order of their pausing.
     """
 
-    def __init__(self, name: str, lease_s: float, reason: str) -> None:
+    def __init__(self, name: str, lease_s: float, *reasons: str) -> None:
         self._name = name
         self._lease_ns = int(lease_s * 1e9)
-        self._reason = reason
+        self._reasons = reasons
         self._live: OrderedDict[str, Session] = OrderedDict()
         self._waiting: OrderedDict[str, Session] = OrderedDict()
         self._named: dict[str | None, Session] = {}
@@ -168,14 +169,14 @@ class Sessions:
         request, now_ns = metrics.request, metrics.now_ns
         admitted = d.verdict is Verdict.ADMIT
         session = self.find(request)
-        if session is None and (admitted or d.reason == self._reason):
+        if session is None and (admitted or d.reason in self._reasons):
             session = self._meet(request, now_ns)
         if session is None:
             self._expire(metrics)
             return None
         if admitted:
             self._start(session, request, now_ns)
-        elif d.reason == self._reason:
+        elif d.reason in self._reasons:
             self._refused(session, request, now_ns)
         self._seen(session, now_ns)
         self._expire(metrics)
@@ -208,6 +209,17 @@ class Sessions:
         del self.paused[session.root]
         self._settle(session)
 
+    def end(self, session: Session) -> None:
+        """Forgets a session; its open calls go on, and count for it no more."""
+        table = self._live if session.live else self._waiting
+        del table[session.root]
+        self.paused.pop(session.root, None)
+        for name in (session.root, *session.helpers):
+            if self._named.get(name) is session:
+                del self._named[name]
+        session.live = session.busy = False
+        self._settle(session)
+
     # How.
 
     def _caller(self, request: Request, charge: object) -> Session | None:
@@ -223,9 +235,13 @@ class Sessions:
         name = request.session
         if name is None:
             return None
-        session = self._named[name] = Session(name, now_ns)
+        session = self._named[name] = self._made(name, now_ns)
         self._waiting[name] = session
         return session
+
+    def _made(self, name: str, now_ns: int) -> Session:
+        """A session that is met; a subclass may know more of each."""
+        return Session(name, now_ns)
 
     def _enter(self, session: Session) -> None:
         if session.live:
@@ -234,7 +250,7 @@ class Sessions:
         self._live[session.root] = session
         session.live = True
         if len(self._live) > SESSIONS_MOST:
-            self._drop(next(iter(self._live.values())))
+            self.end(next(iter(self._live.values())))
 
     def _start(self, session: Session, request: Request, now_ns: int) -> None:
         """A call is let in."""
@@ -257,7 +273,7 @@ class Sessions:
         if session.refused_ns is None:
             session.refused_ns = now_ns
         if len(self._waiting) > SESSIONS_MOST:
-            self._drop(next(iter(self._waiting.values())))
+            self.end(next(iter(self._waiting.values())))
         if request.input_tokens is not None:
             self._hold(session, request, request.input_tokens, now_ns)
 
@@ -285,7 +301,7 @@ class Sessions:
         if not session.busy:
             session.idle_ns = metrics.now_ns
         if session.final and not session.busy:
-            self._drop(session)
+            self.end(session)
         else:
             self._seen(session, metrics.now_ns)
 
@@ -332,14 +348,4 @@ class Sessions:
                 if session.live and metrics.charges(self._account(session)):
                     self._seen(session, metrics.now_ns)
                 else:
-                    self._drop(session)
-
-    def _drop(self, session: Session) -> None:
-        table = self._live if session.live else self._waiting
-        del table[session.root]
-        self.paused.pop(session.root, None)
-        for name in (session.root, *session.helpers):
-            if self._named.get(name) is session:
-                del self._named[name]
-        session.live = session.busy = False
-        self._settle(session)
+                    self.end(session)
