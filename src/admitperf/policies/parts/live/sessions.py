@@ -150,6 +150,10 @@ class Sessions:
         """
         return self._turn_s
 
+    def account(self, session: Session) -> tuple[str, str, str]:
+        """On which its open calls are charged."""
+        return (self._name, "session", session.root)
+
     def live(self) -> Iterable[Session]:
         """Live sessions, the one that was silent longest first."""
         return self._live.values()
@@ -180,7 +184,7 @@ class Sessions:
             self._refused(session, request, now_ns)
         self._seen(session, now_ns)
         self._expire(metrics)
-        return _Call(self._account(session)) if admitted else None
+        return _Call(self.account(session)) if admitted else None
 
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
         """A call ended, or a reading came: then only leases are looked at."""
@@ -228,18 +232,15 @@ class Sessions:
             return self._live.get(charge.root)
         return self.find(request)
 
-    def _account(self, session: Session) -> tuple[str, str, str]:
-        return (self._name, "session", session.root)
-
     def _meet(self, request: Request, now_ns: int) -> Session | None:
         name = request.session
         if name is None:
             return None
-        session = self._named[name] = self._made(name, now_ns)
+        session = self._named[name] = self._made(name, request, now_ns)
         self._waiting[name] = session
         return session
 
-    def _made(self, name: str, now_ns: int) -> Session:
+    def _made(self, name: str, request: Request, now_ns: int) -> Session:  # noqa: ARG002  a subclass looks at it
         """A session that is met; a subclass may know more of each."""
         return Session(name, now_ns)
 
@@ -297,7 +298,7 @@ class Sessions:
 
     def _freed(self, session: Session, metrics: Snapshot) -> None:
         """The ledger has given a call's charge back."""
-        session.busy = session.live and metrics.charges(self._account(session)) > 0
+        session.busy = session.live and metrics.charges(self.account(session)) > 0
         if not session.busy:
             session.idle_ns = metrics.now_ns
         if session.final and not session.busy:
@@ -345,7 +346,7 @@ class Sessions:
             for session in tuple(islice(table.values(), _LOOKED_AT)):
                 if session.seen_ns > then_ns:
                     break
-                if session.live and metrics.charges(self._account(session)):
+                if session.live and metrics.charges(self.account(session)):
                     self._seen(session, metrics.now_ns)
                 else:
                     self.end(session)

@@ -1,0 +1,187 @@
+"""One task: a session of which it is known how it calls and what it needs."""
+
+from admitperf.policies.parts.ledger.history import History
+from admitperf.policies.parts.live.session import Session
+
+WEIGHT = 0.3
+"""What a task's last call weighs in its averages. Origin: research notes, 7.1."""
+
+
+class Task(Session):
+    """A session with averages of its own calls, seeded by those of its class.
+
+    Args:
+        root, now_ns: as of `Session`.
+        history: of its class.
+        tenant: whose it is; None = nobody said.
+        before: it as it was known before; None = it was not.
+
+    Attributes:
+        history, tenant: as given.
+        asked_ns: when its first call came.
+        entered_ns: when that was admitted.
+        prompt: tokens of its last prompt.
+        first: tokens that prefill had to compute of its first prompt.
+        growth, fresh: tokens a call, as averages: by how much prompts grow, and how
+            many of one prefill has to compute.
+        gap_s, service_s: seconds between calls and of a call, as averages.
+        stays_s: seconds that it is kept after its last call's end; None = its lease.
+        cut: it did not come to its end by itself, and teaches nothing about ends.
+        needs: what it is charged with; for `Books` alone.
+    """
+
+    __slots__ = (
+        "asked_ns",
+        "cut",
+        "entered_ns",
+        "first",
+        "fresh",
+        "gap_s",
+        "growth",
+        "history",
+        "needs",
+        "prompt",
+        "service_s",
+        "stays_s",
+        "tenant",
+    )
+
+    def __init__(
+        self,
+        root: str,
+        now_ns: int,
+        history: History,
+        tenant: str | None,
+        before: "Task | None",
+    ) -> None:
+        super().__init__(root, now_ns)
+        self.history, self.tenant = history, tenant
+        self.asked_ns = self.entered_ns = now_ns
+        self.prompt = 0
+        self.first = 0.0
+        self.growth = self.fresh = history.grows
+        self.gap_s, self.service_s = history.pause_s, history.call_s
+        if before is not None:
+            self.growth, self.fresh = before.growth, before.fresh
+            self.gap_s, self.service_s = before.gap_s, before.service_s
+        self.stays_s: float | None = None
+        self.cut = False
+        self.needs: Needs | None = None
+
+    @property
+    def duty(self) -> float:
+        """The part of its time in which a call is open, from 0 to 1."""
+        return self.service_s / (self.service_s + self.gap_s)
+
+    @property
+    def turns_per_s(self) -> float:
+        """Calls a second, if the engine were not crowded."""
+        return 1.0 / (min(self.service_s, self.history.quick_s) + self.gap_s)
+
+    def paused(self, gap_s: float) -> None:
+        """Takes the time from one call's end to the next call."""
+        self.gap_s += WEIGHT * (gap_s - self.gap_s)
+        self.history.gap_s.add(gap_s)
+
+    def asks(self, prompt: int) -> None:
+        """Takes the length of a prompt that follows another; some are shorter."""
+        if self.prompt:
+            grown = max(0, prompt - self.prompt)
+            self.growth += WEIGHT * (grown - self.growth)
+            self.history.growth.add(grown)
+        self.prompt = prompt
+
+    def served(self, took_s: float, fresh: float) -> None:
+        """Takes a call that ended.
+
+        Args:
+            took_s: seconds from its admission to its end.
+            fresh: tokens of its prompt that prefill computed.
+        """
+        self.service_s += WEIGHT * (took_s - self.service_s)
+        self.history.service_s.add(took_s)
+        if self.calls > 1:
+            self.fresh += WEIGHT * (fresh - self.fresh)
+            self.history.fresh.add(fresh)
+        else:
+            self.first = fresh
+
+    def to_finish(self) -> tuple[float, float, float]:
+        """What it takes to its end, as `Needs.to_finish`; what is done is done."""
+        if self.needs is None:
+            return 0.0, 0.0, 0.0
+        calls = self.history.remaining(self.calls)
+        kv, slots, _ = self.needs.all
+        return calls * kv, calls * slots, calls * self.fresh
+
+
+class Needs:
+    """What a task is charged with while it lives.
+
+    Args:
+        kv: tokens of the KV cache: its context, and its growth within the horizon.
+        slots: requests it has running, on average.
+        prefill: prompt tokens a second that it makes prefill compute.
+        since_ns: since when it has no open call, which makes it count less; None = it
+            has one.
+
+    Attributes:
+        all: tokens, slots and prompt tokens a second.
+        first, fresh: prompt tokens that are computed of its first prompt and of a later
+            one.
+        since_ns: as given.
+    """
+
+    __slots__ = ("all", "first", "fresh", "since_ns")
+
+    def __init__(
+        self, kv: float, slots: float, prefill: float, since_ns: int | None = None
+    ) -> None:
+        self.all = kv, slots, prefill
+        self.first = self.fresh = 0.0
+        self.since_ns = since_ns
+
+    def to_finish(self, calls: float) -> tuple[float, float, float]:
+        """What so many calls take: tokens and slots, by calls, and prompt tokens."""
+        kv, slots, _ = self.all
+        return calls * kv, calls * slots, self.first + calls * self.fresh
+
+    @classmethod
+    def once(cls, tokens: int | None) -> "Needs":
+        """What one request needs that belongs to no task."""
+        return cls(kv=float(tokens or 0), slots=1.0, prefill=0.0)
+
+    @classmethod
+    def begun(cls, history: History, tokens: float, growth: float) -> "Needs":
+        """What a task needs that begins.
+
+        Args:
+            history: of its class.
+            tokens: of its first prompt, but for those that all prompts begin with.
+            growth: tokens by which its prompts are expected to grow a call.
+        """
+        fresh, turn_s = history.computes, history.quick_s + history.pause_s
+        made = cls(
+            kv=tokens + history.ahead(0) * growth,
+            slots=history.duty,
+            prefill=fresh / turn_s + tokens / history.lasts_s,
+        )
+        made.first, made.fresh = tokens, fresh
+        return made
+
+    @classmethod
+    def of(cls, task: Task, shared: float, since_ns: int | None) -> "Needs":
+        """What a live task needs.
+
+        Args:
+            task: which.
+            shared: tokens with which all prompts begin, which are held once.
+            since_ns: as the attribute.
+        """
+        history = task.history
+        return cls(
+            kv=max(0.0, task.tokens - shared) + history.ahead(task.calls) * task.growth,
+            slots=task.duty,
+            prefill=task.fresh * task.turns_per_s + task.first / history.lasts_s,
+            since_ns=since_ns,
+        )

@@ -1,0 +1,1 @@
+"""A window of sessions that follows what they meet."""
