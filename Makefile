@@ -9,10 +9,10 @@ PYTEST := $(RUN)/python -m pytest
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test lint types docs bench bench-demo bench-sessions golden ci \
-  test-engines test-ray test-vllm bench-vllm
+  bench-sessions-evidence test-engines test-ray test-vllm bench-vllm bench-vllm-sessions
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-23s %s\n", $$1, $$2}' Makefile
 
 # Two stamps: `make demo` needs the package and click, the rest needs the tools too.
 $(VENV)/.package: pyproject.toml
@@ -67,6 +67,10 @@ bench-demo: $(VENV)/.tools ## six policies, five loads, eight blocks: under 3 mi
 bench-sessions: $(VENV)/.tools ## the same of long agent sessions: an hour
 	@$(BIN)/python benchmarks/bench_page.py --preset sessions
 
+bench-sessions-evidence: $(VENV)/.tools ## whole agent sessions, simulated: one hour on two cores
+	@$(BIN)/python -m benchmarks.sessions final
+	@$(BIN)/python -m benchmarks.sessions page
+
 golden: $(VENV)/.tools ## rewrite the golden files, then look at the diff
 	@$(PYTEST) -m "not real_engine and not real_vllm and not ray" --update
 
@@ -86,6 +90,10 @@ test-vllm: $(VENV)/.tools ## install a real vLLM for the CPU (2.5 GB) and test a
 bench-vllm: $(VENV)/.tools ## install that vLLM, benchmark four arms on it, write docs/results
 	@sh infra/vllm/build.sh
 	@$(BIN)/python benchmarks/bench_vllm.py
+
+bench-vllm-sessions: $(VENV)/.tools ## the same claim on that vLLM: agents through the gateway
+	@sh infra/vllm/build.sh
+	@$(BIN)/python benchmarks/bench_vllm_sessions.py
 
 # In this order: the cheap checks first, pytest's closing summary last.
 ci: lint types docs demo test-engines ## what CI runs

@@ -16,7 +16,8 @@ from admitperf.policies.parts.live.elephants import Elephants
 from admitperf.policies.parts.live.session import Session
 from admitperf.policies.parts.live.sessions import LEASE, LEASE_S, SESSIONS_MOST
 from admitperf.policies.parts.replicas import REPLICAS_MOST
-from admitperf.policies.parts.session_window.signs import Bounds, Signs
+from admitperf.policies.parts.session_window.bounds import Bounds
+from admitperf.policies.parts.session_window.signs import Signs
 from admitperf.policies.parts.session_window.timed import TimedSessions
 from admitperf.policies.parts.stuck import PROBE_S
 

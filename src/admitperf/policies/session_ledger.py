@@ -12,7 +12,8 @@ from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
 from admitperf.policies.parts.ledger.books import Books
 from admitperf.policies.parts.ledger.engine import Engine
-from admitperf.policies.parts.ledger.task import Needs, Task
+from admitperf.policies.parts.ledger.needs import Needs
+from admitperf.policies.parts.ledger.task import Task
 from admitperf.policies.parts.live.elephants import Elephants
 from admitperf.policies.parts.live.retention import Retention
 from admitperf.policies.parts.live.session import Session
@@ -27,6 +28,7 @@ GATES = (
 )
 """What is held at once, and what is said when there is no room for it."""
 
+_, SLOTS, PREFILL = range(3)
 CAPACITY = tuple(reason for _, reason in GATES)
 
 WAIT_LEAST_S = 0.25
@@ -125,6 +127,16 @@ class SessionLedger(Policy):
             origin=_SCREEN,
         ),
     ] = 1.2
+    burst: Annotated[
+        float,
+        Param(
+            "times their shares that slots and prefill may be needed while nobody"
+            " waits for them",
+            low=1.0,
+            high=100.0,
+            origin=_SCREEN,
+        ),
+    ] = 1.6
     half_life_s: Annotated[
         float,
         Param(
@@ -217,7 +229,8 @@ class SessionLedger(Policy):
         task = self._books.task(metrics.request)
         if task is not None and task.live:
             return self._goes_on(metrics, task)
-        if (metrics.request.input_tokens or 0) > self._engine.largest > 0:
+        prompt, largest = metrics.request.input_tokens or 0, self._engine.largest
+        if prompt > largest > 0 and metrics.gate("prompt_kv", prompt, largest, ">"):
             return self.reject("too_large")
         if metrics.request.session is None:
             return self._single(metrics)
@@ -288,13 +301,21 @@ class SessionLedger(Policy):
             bound = bounds[place]
             if bound is None:
                 continue
-            over = held[place] + needs.all[place] - bound
-            if not metrics.gate(name, over + bound, bound, ">"):
+            needed = held[place] + needs.all[place]
+            most = bound * (self.burst if self._is_free(metrics, place) else 1.0)
+            if not metrics.gate(name, needed, most, ">"):
                 continue
+            over = needed - most
             wait_s = self._wait_s(metrics, place, over)
             if found is None or wait_s > found.wait_s:
                 found = _Short(place, wait_s)
         return found
+
+    def _is_free(self, metrics: Snapshot, place: int) -> bool:
+        """Whether nobody waits for it now; the cache is not had back in a moment."""
+        if place == SLOTS:
+            return (metrics.read(IN_FLIGHT) or 0.0) < (self._engine.slots or 0.0)
+        return place == PREFILL and not metrics.prefill_tokens
 
     def _wait_s(self, metrics: Snapshot, place: int, over: float) -> float:
         """Until so much should be free, at least and at most so long."""

@@ -306,6 +306,8 @@ class _Run:
         headers = {**self._asking.headers, "x-request-id": arrival.id}
         if arrival.session is not None:
             headers["x-session-id"] = arrival.session
+        if arrival.session_final:
+            headers["x-dynamo-session-final"] = "true"
         # a redirect would carry the token to wherever it leads
         return self._web.post(
             self._asking.url, data=body, headers=headers, allow_redirects=False

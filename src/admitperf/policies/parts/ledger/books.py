@@ -10,9 +10,10 @@ from admitperf.core.outcome import Outcome
 from admitperf.core.request import Request
 from admitperf.core.snapshot import Snapshot
 from admitperf.policies.parts.ledger.history import History
+from admitperf.policies.parts.ledger.needs import Needs
 from admitperf.policies.parts.ledger.rate import Rate
 from admitperf.policies.parts.ledger.sums import Sums
-from admitperf.policies.parts.ledger.task import Needs, Task
+from admitperf.policies.parts.ledger.task import Task
 from admitperf.policies.parts.live.session import Session
 from admitperf.policies.parts.live.sessions import SESSIONS_MOST, Sessions
 from admitperf.policies.parts.settled import prompt_tokens
@@ -202,8 +203,7 @@ class Books(Sessions):
             self._take(task, task.needs, -1)
             task.needs = None
         if task.live:
-            since_ns = None if task.busy else task.idle_ns
-            task.needs = Needs.of(task, self.shared, since_ns)
+            task.needs = task.charged(self.shared)
             self._take(task, task.needs, 1)
 
     def _take(self, task: Task, needs: Needs, sign: int) -> None:

@@ -1,6 +1,7 @@
 """One task: a session of which it is known how it calls and what it needs."""
 
 from admitperf.policies.parts.ledger.history import History
+from admitperf.policies.parts.ledger.needs import Needs
 from admitperf.policies.parts.live.session import Session
 
 WEIGHT = 0.3
@@ -106,6 +107,20 @@ class Task(Session):
         else:
             self.first = fresh
 
+    def charged(self, shared: float) -> Needs:
+        """What it needs now.
+
+        Args:
+            shared: tokens with which all prompts begin, which are held once.
+        """
+        history = self.history
+        return Needs(
+            kv=max(0.0, self.tokens - shared) + history.ahead(self.calls) * self.growth,
+            slots=self.duty,
+            prefill=self.fresh * self.turns_per_s + self.first / history.lasts_s,
+            since_ns=None if self.busy else self.idle_ns,
+        )
+
     def to_finish(self) -> tuple[float, float, float]:
         """What it takes to its end, as `Needs.to_finish`; what is done is done."""
         if self.needs is None:
@@ -113,75 +128,3 @@ class Task(Session):
         calls = self.history.remaining(self.calls)
         kv, slots, _ = self.needs.all
         return calls * kv, calls * slots, calls * self.fresh
-
-
-class Needs:
-    """What a task is charged with while it lives.
-
-    Args:
-        kv: tokens of the KV cache: its context, and its growth within the horizon.
-        slots: requests it has running, on average.
-        prefill: prompt tokens a second that it makes prefill compute.
-        since_ns: since when it has no open call, which makes it count less; None = it
-            has one.
-
-    Attributes:
-        all: tokens, slots and prompt tokens a second.
-        first, fresh: prompt tokens that are computed of its first prompt and of a later
-            one.
-        since_ns: as given.
-    """
-
-    __slots__ = ("all", "first", "fresh", "since_ns")
-
-    def __init__(
-        self, kv: float, slots: float, prefill: float, since_ns: int | None = None
-    ) -> None:
-        self.all = kv, slots, prefill
-        self.first = self.fresh = 0.0
-        self.since_ns = since_ns
-
-    def to_finish(self, calls: float) -> tuple[float, float, float]:
-        """What so many calls take: tokens and slots, by calls, and prompt tokens."""
-        kv, slots, _ = self.all
-        return calls * kv, calls * slots, self.first + calls * self.fresh
-
-    @classmethod
-    def once(cls, tokens: int | None) -> "Needs":
-        """What one request needs that belongs to no task."""
-        return cls(kv=float(tokens or 0), slots=1.0, prefill=0.0)
-
-    @classmethod
-    def begun(cls, history: History, tokens: float, growth: float) -> "Needs":
-        """What a task needs that begins.
-
-        Args:
-            history: of its class.
-            tokens: of its first prompt, but for those that all prompts begin with.
-            growth: tokens by which its prompts are expected to grow a call.
-        """
-        fresh, turn_s = history.computes, history.quick_s + history.pause_s
-        made = cls(
-            kv=tokens + history.ahead(0) * growth,
-            slots=history.duty,
-            prefill=fresh / turn_s + tokens / history.lasts_s,
-        )
-        made.first, made.fresh = tokens, fresh
-        return made
-
-    @classmethod
-    def of(cls, task: Task, shared: float, since_ns: int | None) -> "Needs":
-        """What a live task needs.
-
-        Args:
-            task: which.
-            shared: tokens with which all prompts begin, which are held once.
-            since_ns: as the attribute.
-        """
-        history = task.history
-        return cls(
-            kv=max(0.0, task.tokens - shared) + history.ahead(task.calls) * task.growth,
-            slots=task.duty,
-            prefill=task.fresh * task.turns_per_s + task.first / history.lasts_s,
-            since_ns=since_ns,
-        )

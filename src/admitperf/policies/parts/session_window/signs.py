@@ -6,12 +6,12 @@ that stall. What is not known is not asked.
 """
 
 from collections import deque
-from dataclasses import dataclass
 
 from admitperf.core.outcome import Outcome
 from admitperf.core.signals import OLDEST_WAIT_S, PREEMPTIONS
 from admitperf.core.snapshot import Snapshot
 from admitperf.policies.parts.live.retention import TURNS_LEAST, Retention
+from admitperf.policies.parts.session_window.bounds import Bounds
 from admitperf.policies.parts.stuck import Stuck
 
 CONGESTED = 0.5
@@ -24,23 +24,6 @@ _SLOW_SHARE = 0.9
 
 _GAPS_MOST = 256
 """Answers of one period whose stalls are kept, the latest. Plain choice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What the signs are compared with.
-
-    Attributes:
-        low, high: retention under which there are too many, and from which there is
-            room; from 0 to 1.
-        ttft_s: time to first token aimed at, in seconds.
-        stall_ms: longest gap between tokens aimed at, in milliseconds.
-    """
-
-    low: float
-    high: float
-    ttft_s: float
-    stall_ms: float
 
 
 class Signs:
