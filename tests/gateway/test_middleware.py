@@ -27,7 +27,9 @@ class Says(Policy):
     def decide(self, metrics):
         """Say it."""
         verdict = getattr(self, self.verdict)
-        return verdict() if self.verdict == "admit" else verdict(self.because)
+        if self.verdict == "admit":
+            return verdict()
+        return verdict(self.because, getattr(self, "hint", None))
 
 
 def go(door, *parts, path="/v1/chat/completions", headers=(), caller=None):
@@ -247,6 +249,15 @@ def test_a_caller_back_before_its_time_is_told_the_rest_of_it(door):
     assert (lines[1]["by"], lines[1]["why"]) == ("host", "early")
     assert [line["facts"]["attempt"] for line in lines] == [0, 1]
     assert len({line["facts"]["logical_id"] for line in lines}) == 1
+
+
+def test_a_caller_back_before_its_time_is_not_asked_back_when_it_is_no_use(door):
+    """A final no stays one, whoever tries again all the same."""
+    made = door(streams(), Says, verdict="reject", because="session_quota", hint=61e3)
+    first, again = go(made), go(made)
+    assert made.lines("decision")[1]["why"] == "early"
+    assert first.headers["x-should-retry"] == "false"
+    assert again.headers["x-should-retry"] == "false"
 
 
 @pytest.mark.parametrize(

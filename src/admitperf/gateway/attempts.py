@@ -22,6 +22,7 @@ class Call:
         served: it is over: an equal request is another call.
         due_ns: when it may come back; 0 = it was not refused.
         reason, verdict: of the last refusal.
+        again: whether that said that coming back is of use.
         mark: what told it from equal ones; None = nothing did.
     """
 
@@ -32,6 +33,7 @@ class Call:
     due_ns: int = 0
     reason: str = ""
     verdict: Verdict = Verdict.DEFER
+    again: bool = True
     mark: str | None = None
 
 

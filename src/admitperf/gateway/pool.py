@@ -372,9 +372,11 @@ class Pool:
         call = asked.call
         if call.due_ns > now_ns:
             left_ms = math.ceil((call.due_ns - now_ns) / 1e6)
-            return self._refuse(
+            d = self._refuse(
                 asked, call.reason, "early", call.verdict, retry_after_ms=left_ms
             )
+            d.should_retry = d.should_retry and call.again
+            return d
         over = self._over_quota(asked, now_ns)
         if over is None:
             return None
@@ -446,6 +448,7 @@ class Pool:
         due_ns = self._clock.monotonic_ns() + int(wait_ms * 1e6) if wait_ms else 0
         if by != "early":  # the time it was told first stands
             self._attempts.refused(call, due_ns, d.reason or "", d.verdict)
+            call.again = d.should_retry
         call.open = False
         return d
 

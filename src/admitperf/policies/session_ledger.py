@@ -38,9 +38,9 @@ WAIT_MOST_S = 10.0
 """Longest wait told for want of room. Origin: the screen of the session evidence: room
 comes and goes with pauses, not only with ends, and goes to who asks first."""
 
-QUOTA_MS = 61_000.0
-"""Wait told to a task that has to leave, in milliseconds: past the minute after which
-coming back is no use. Origin: the product brief, 6."""
+NEVER_MS_PER_S = 2_000.0
+"""Wait told to a task that has to leave, in ms for each second of the longest wait that
+is sent: past that, coming back is no use. Origin: the product brief, 6."""
 
 SHARED_FROM = 0.7
 """Part of the cache's bound in use from which tenants are held to their shares. Origin:
@@ -221,6 +221,7 @@ class SessionLedger(Policy):
         )
         self._retention = Retention(self.lease_s)
         self._elephants = Elephants(self._books, self.quantum, self.elephant_share)
+        self._singles = (self.name, "singles")
         self._let_in_s: float | None = None
         self._wanted: tuple[str | None, float] | None = None
 
@@ -236,7 +237,7 @@ class SessionLedger(Policy):
             return self._single(metrics)
         return self._begins(metrics, task)
 
-    def decided(self, metrics: Snapshot, d: Decision) -> Charge | None:
+    def decided(self, metrics: Snapshot, d: Decision) -> object:
         """A sign of life; who is turned away may cost an old task its place."""
         task = self._books.task(metrics.request)
         began = task is not None and task.live
@@ -250,7 +251,7 @@ class SessionLedger(Policy):
             self._turned_away(metrics, task, d)
         if metrics.request.session is None:
             held = metrics.request.input_tokens or 0
-            return Charge(self._account(metrics), held)
+            return Charge(self._singles, held), Charge(self._account(metrics), held)
         return self._books.decided(metrics, d)
 
     def observe(self, metrics: Snapshot, outcome: Outcome | None) -> None:
@@ -259,16 +260,18 @@ class SessionLedger(Policy):
         self._retention.observe(metrics, outcome)
         self._engine.observe(metrics, outcome, self._retention.value)
         if outcome is None:
-            self._engine.compare(metrics, self._books.tokens(busy=True))
+            known = self._books.tokens(busy=True) + metrics.charged(self._singles)
+            self._engine.compare(metrics, known, min(1.0, self.kv_share))
 
     # Tasks that began.
 
     def _goes_on(self, metrics: Snapshot, task: Task) -> Decision:
         """Served, but for the two exceptions that are declared."""
         if self._elephants.leaves(task):
+            never_ms = NEVER_MS_PER_S * self.settings.max_defer_s
             limit, used = self.quantum, task.calls
             return self.reject(
-                "session_quota", estimate_ms=QUOTA_MS, limit=limit, used=used
+                "session_quota", estimate_ms=never_ms, limit=limit, used=used
             )
         open_calls = metrics.charges(self._books.account(task))
         if metrics.gate("session_in_flight", open_calls, self.in_flight):
@@ -326,7 +329,8 @@ class SessionLedger(Policy):
     def _held(self, metrics: Snapshot) -> tuple[float, float, float]:
         """What tasks need, and of the cache what others are seen to use."""
         kv, slots, prefill = self._books.needed(metrics.now_ns)
-        return kv + self._engine.foreign, slots, prefill
+        single = metrics.charged(self._singles)
+        return kv + single + self._engine.foreign, slots, prefill
 
     def _bounds(
         self, metrics: Snapshot
@@ -348,7 +352,7 @@ class SessionLedger(Policy):
 
     def _is_idle(self, metrics: Snapshot) -> bool:
         """Whether the engine has nothing to do, whatever the books say."""
-        if not self._books.active:
+        if not (self._books.active or metrics.read(IN_FLIGHT)):
             return True
         busy = metrics.read(RUNNING) != 0 or bool(metrics.read(QUEUE_DEPTH))
         lately = self._let_in_s is None or metrics.now_s - self._let_in_s < PROBE_S

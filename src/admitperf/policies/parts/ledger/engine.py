@@ -137,17 +137,18 @@ class Engine:
             self._next_s = metrics.now_s + 1.0
             self._judge(bad=self._preempted or (kept is not None and kept < RETAINED))
 
-    def compare(self, metrics: Snapshot, open_tokens: float) -> None:
+    def compare(self, metrics: Snapshot, open_tokens: float, part: float) -> None:
         """Holds what is measured against the contexts of open calls, now and then.
 
         Args:
             metrics: with a reading.
             open_tokens: of the calls that the ledger knows.
+            part: of what is measured that is this process's, from 0 to 1.
         """
         if metrics.now_s - self._compared_s < DRIFT_EVERY_S:
             return
         self._compared_s = metrics.now_s
-        used = sum(one.used for one in self._replicas.values())
+        used = part * sum(one.used for one in self._replicas.values())
         self._drifts = self._drifts + 1 if used > DRIFT * open_tokens else 0
         drifted = self._drifts >= DRIFT_ROUNDS
         self.foreign = used - open_tokens if drifted else 0.0
