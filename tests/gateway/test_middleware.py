@@ -29,7 +29,7 @@ class Says(Policy):
         verdict = getattr(self, self.verdict)
         if self.verdict == "admit":
             return verdict()
-        return verdict(self.because, getattr(self, "hint", None))
+        return verdict(self.because, estimate_ms=getattr(self, "told_ms", None))
 
 
 def go(door, *parts, path="/v1/chat/completions", headers=(), caller=None):
@@ -253,7 +253,7 @@ def test_a_caller_back_before_its_time_is_told_the_rest_of_it(door):
 
 def test_a_caller_back_before_its_time_is_not_asked_back_when_it_is_no_use(door):
     """A final no stays one, whoever tries again all the same."""
-    made = door(streams(), Says, verdict="reject", because="session_quota", hint=61e3)
+    made = door(streams(), Says, verdict="reject", because="session_quota", told_ms=2e5)
     first, again = go(made), go(made)
     assert made.lines("decision")[1]["why"] == "early"
     assert first.headers["x-should-retry"] == "false"
