@@ -44,7 +44,7 @@ from admitperf.bench.harness.alone import Classes, Unloaded, nominal_s, unloaded
 from admitperf.bench.harness.capacity import Capacity, capacity
 from admitperf.bench.harness.executors import Here
 from admitperf.bench.harness.http import HttpTarget
-from admitperf.bench.harness.http_run import Asking, WallDriven
+from admitperf.bench.harness.http_run import WallDriven
 from admitperf.bench.harness.target import Arm
 from admitperf.bench.workloads.agents import Agents
 from admitperf.bench.workloads.pooled import Pooled
@@ -56,7 +56,6 @@ from admitperf.reports.comparison.statistics import least_sign_flip_p
 from admitperf.reports.comparison.verdict import Paired, in_family
 from admitperf.reports.report import RunReport, report
 from admitperf.reports.wording import counted, number, plural
-from admitperf.simulator.traffic.arrival import Arrival
 
 NAME = "vllm-sessions"
 BLOCKS, LOAD, LASTS_S, SEED = 4, 1.5, 18.0, 1
@@ -98,7 +97,7 @@ waits of clients and of policies are a tenth of their defaults."""
 CLIENT = client("patient", first_wait_s=1 / FASTER, most_wait_s=30 / FASTER)
 
 LEASE = {"lease_s": 120 / FASTER}
-LEDGER = {"half_life_s": 10 / FASTER, "backlog_s": 10 / FASTER, **LEASE}
+LEDGER = {"half_life_s": 30 / FASTER, "longest_wait_s": 10 / FASTER, **LEASE}
 NOBODY = Arm(name="no_admission", policy="no_admission")
 ARMS = (
     NOBODY,
@@ -121,7 +120,7 @@ ARMS = (
         parameters={
             "period_s": 2 / FASTER,
             "cool_down_s": 8 / FASTER,
-            "ttft_ms": 10_000 / FASTER,
+            "ttft_ms": 30_000 / FASTER,
             **LEASE,
         },
     ),
@@ -143,7 +142,6 @@ LATE_MS = 50.0
 """p99 of how late calls were sent, or the most of a few calls, above which a run is no
 evidence; as in `admitperf bench`."""
 
-FINAL = "x-dynamo-session-final"
 RUNS, LOG = "runs.jsonl", "decisions.jsonl"
 COUNTERS = {
     "queried": "vllm:prefix_cache_queries_total",
@@ -211,23 +209,6 @@ def ready(port: int) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Telling(Asking):
-    """Says of a session's last call that it is, as agents do that know it.
-
-    Attributes:
-        heads: what `headers` is; the harness reads it right after a body is made.
-    """
-
-    heads: dict[str, str]
-
-    def body(self, arrival: Arrival) -> bytes:
-        """A request; the head that says so is there for the last call only."""
-        self.heads.pop(FINAL, None)
-        if arrival.session_final:
-            self.heads[FINAL] = "true"
-        return Asking.body(self, arrival)
-
-
 class Front(HttpTarget):
     """The server behind a gateway, which is looked at past the gateway.
 
@@ -243,18 +224,6 @@ class Front(HttpTarget):
         """What the server has counted so far."""
         page = self.reading().raw
         return {name: total(page, key) for name, key in COUNTERS.items()}
-
-    def _asking(self, url: str, salt: str) -> Asking:
-        asking = super()._asking(url, salt)
-        heads = dict(asking.headers)
-        return Telling(
-            url=asking.url,
-            model=asking.model,
-            headers=heads,
-            heads=heads,
-            prompts=asking.prompts,
-            longest=asking.longest,
-        )
 
 
 def total(page: Mapping[str, object], name: str) -> float:

@@ -34,10 +34,6 @@ CAPACITY = tuple(reason for _, reason in GATES)
 WAIT_LEAST_S = 0.25
 """Shortest wait told. Plain choice: a gateway reads its engines that often."""
 
-WAIT_MOST_S = 10.0
-"""Longest wait told for want of room. Origin: the screen of the session evidence: room
-comes and goes with pauses, not only with ends, and goes to who asks first."""
-
 NEVER_MS_PER_S = 2_000.0
 """Wait told to a task that has to leave, in ms for each second of the longest wait that
 is sent: past that, coming back is no use. Origin: the product brief, 6."""
@@ -156,6 +152,16 @@ class SessionLedger(Policy):
             origin=_SCREEN,
         ),
     ] = 0.3
+    longest_wait_s: Annotated[
+        float,
+        Param(
+            "longest wait told for want of room, in seconds: room comes and goes with"
+            " pauses too, and to who asks first",
+            above=0.0,
+            high=3600.0,
+            origin=_SCREEN,
+        ),
+    ] = 10.0
     slots: Annotated[
         int | None,
         Param(
@@ -323,8 +329,8 @@ class SessionLedger(Policy):
     def _wait_s(self, metrics: Snapshot, place: int, over: float) -> float:
         """Until so much should be free, at least and at most so long."""
         frees_s = self._books.frees_s(place, over, metrics.now_ns)
-        known_s = WAIT_MOST_S if frees_s is None else frees_s
-        return min(max(known_s, WAIT_LEAST_S), WAIT_MOST_S)
+        known_s = self.longest_wait_s if frees_s is None else frees_s
+        return min(max(known_s, WAIT_LEAST_S), self.longest_wait_s)
 
     def _held(self, metrics: Snapshot) -> tuple[float, float, float]:
         """What tasks need, and of the cache what others are seen to use."""
