@@ -13,8 +13,8 @@ from admitperf.gateway.config.document import read
 from admitperf.gateway.config.schema import parsed
 from admitperf.gateway.facts.conventions import Conventions
 from admitperf.policies import load
-from admitperf.policies.parts.ledger import books
-from admitperf.policies.session_ledger import WAIT_LEAST_S, WAIT_MOST_S, SessionLedger
+from admitperf.policies.parts.ledger import books, history
+from admitperf.policies.session_ledger import WAIT_LEAST_S, SessionLedger
 from admitperf.testing import FakeClock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +41,18 @@ def rows(text):
 def words(cell):
     """What stands in backticks."""
     return re.findall(r"`([^`]+)`", cell)
+
+
+def told_wait(reason):
+    """The last cell of the row of that reason, in what an agent sees."""
+    (row,) = [row for row in rows(section(4)) if reason in words(row[2])]
+    return row[4]
+
+
+def asks(policy, session):
+    """One call, which stays open when it is let in."""
+    reading = {"kv_capacity_tokens": 10_000}
+    return policy(reading, session=session, input_tokens=4_000)
 
 
 def test_the_example_is_a_file_the_gateway_takes():
@@ -90,13 +102,59 @@ def test_each_answer_of_the_page_is_one_that_the_ledger_gives():
 
 def test_the_waits_of_the_page_are_those_that_are_sent():
     """Whole seconds, from the least to the most with its spread."""
-    longest = -(-WAIT_MOST_S * SPREAD // 1)
+    longest = -(-SessionLedger.declared()["longest_wait_s"].default * SPREAD // 1)
     assert WAIT_LEAST_S <= 1
-    (room, *_), (share, *_) = (
-        [row for row in rows(section(4)) if reason in words(row[2])]
-        for reason in ("slots", "tenant_share")
-    )
-    assert room[4] == share[4] == f"1 to {longest:g} s"
+    for reason in ("slots", "deadline_unmeetable", "tenant_share"):
+        assert told_wait(reason).partition(",")[0] == f"1 to {longest:g} s"
+
+
+def test_a_final_no_comes_with_the_wait_of_the_page():
+    """For a task that would wait too long, and for one that has to leave."""
+    final = {
+        "deadline_unmeetable": {"patience": 0.0},
+        "session_quota": {"mode": "shed", "quantum": 1, "elephant_share": 0.0}
+        | {"margin": 0.0},
+    }
+    for reason, given in final.items():
+        policy = load("session_ledger")(
+            **given, reports_outcomes=True, clock=FakeClock()
+        )
+        asked = [asks(policy, session) for session in ("old", "new", "old")]
+        (refused,) = [d for d in asked if d.reason == reason]
+        headers = refused.headers()
+        assert headers["x-should-retry"] == "false"
+        least, most = map(int, re.findall(r"\d+", told_wait(reason)))
+        assert least <= int(headers["Retry-After"]) <= most
+
+
+def test_who_was_told_no_begins_to_wait_anew():
+    """A first no by patience is no memory: the next try is told to wait again."""
+    clock = FakeClock()
+    policy = load("session_ledger")(reports_outcomes=True, clock=clock)
+    assert asks(policy, "old").admitted
+    told = []
+    while len(told) < 10 and "deadline_unmeetable" not in told:
+        told.append(asks(policy, "new").reason)
+        clock.advance(5.0)
+    assert told[0] == "kv_headroom"
+    assert told[-1] == "deadline_unmeetable"
+    assert asks(policy, "new").reason == "kv_headroom"
+
+
+def test_the_priors_of_the_page_are_those_of_the_policy():
+    """While nothing is learnt, and so the bound that the sample run shows."""
+    kept = section(7).split("**Restart.**")[1]
+    patience_s = SessionLedger.declared()["patience"].default * history.HORIZON_S
+    for number in (
+        f"{history.SERVICE_S:g} s",
+        f"{history.GAP_S:g} s",
+        f"{history.GROWTH:g} tokens",
+        f"{history.HORIZON_S:g} s",
+        f"over {patience_s:g} s",
+    ):
+        assert number in kept
+    assert f"task_wait_s > {patience_s:g} " in section(6)
+    assert (history.HORIZON_CALLS, history.LEARNT_AFTER) == (10, 5)
 
 
 def test_every_gate_to_watch_is_one_that_the_policy_records():
@@ -109,6 +167,7 @@ def test_every_gate_to_watch_is_one_that_the_policy_records():
         "ledger_slots",
         "ledger_prefill",
         "task_wait_s",
+        "prompt_kv",
         "session_in_flight",
         "tenant_kv",
         "tenant_backlog_tokens",

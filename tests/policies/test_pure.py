@@ -17,6 +17,8 @@ from admitperf.policies.in_flight_cap import InFlightCap
 from admitperf.policies.kv_headroom import KvHeadroom
 from admitperf.policies.priority_shed import PriorityShed
 from admitperf.policies.rate_limit import RateLimit
+from admitperf.policies.session_aimd import SessionAimd
+from admitperf.policies.session_ledger import SessionLedger
 from admitperf.policies.tenant_share import TenantShare
 from admitperf.policies.thunder_inspired import ThunderInspired
 from admitperf.testing import FakeClock
@@ -49,6 +51,8 @@ POLICIES = [
     (KvHeadroom, {}),
     (PriorityShed, {}),
     (RateLimit, {"rate_per_s": 0.5, "burst": 2}),
+    (SessionAimd, {}),
+    (SessionLedger, {"mode": "shed", "quantum": 1, "slots": 2}),
     (TenantShare, {"contended_at": 1}),
     (ThunderInspired, {}),
 ]

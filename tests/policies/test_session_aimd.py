@@ -8,7 +8,12 @@ from tests.policies.test_pure import of
 from admitperf import ConfigError
 from admitperf.core.reading import Reading
 from admitperf.core.snapshot import Snapshot
-from admitperf.policies.session_aimd import FIRSTS, PERSISTS_S, SessionAimd
+from admitperf.policies.session_aimd import (
+    FIRSTS,
+    PERSISTS_S,
+    START_TIMES,
+    SessionAimd,
+)
 from admitperf.testing import FakeClock, MemoryLog
 
 PERIOD = 2.0
@@ -316,11 +321,23 @@ def test_replicas_have_their_memory_together():
     host = Host(start=3, fill=0.5)
     for name in names(FIRSTS):
         host.call(name, input_tokens=10_000)
-    host.policy._firsts.pop()
+    host.policy._firsts.popitem()
     for replica in ("one", "two"):
         host.read(replica=replica, kv_capacity_tokens=300_000)
     host.call("another", input_tokens=10_000)
     host.read(replica="one", kv_capacity_tokens=300_000)
+    assert host.window == 20
+
+
+def test_a_few_tiny_contexts_do_not_open_the_door_for_all():
+    """Each counts for a thousand tokens, and the first window stays in reach."""
+    host = Host(start=8)
+    host.sessions(*names(FIRSTS), input_tokens=1)
+    host.read(kv_capacity_tokens=300_000_000)
+    assert host.window == 8 * START_TIMES
+    host = Host(start=8)
+    host.sessions(*names(FIRSTS), input_tokens=1)
+    host.read(kv_capacity_tokens=30_000)
     assert host.window == 20
 
 

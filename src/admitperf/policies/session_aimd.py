@@ -12,7 +12,7 @@ from admitperf.core.signals import DEADLINE_SLACK_S, IN_FLIGHT, KV_CAPACITY_TOKE
 from admitperf.core.snapshot import Snapshot
 from admitperf.core.verdict import Verdict
 from admitperf.policies.parts.adaptive.window import Window
-from admitperf.policies.parts.live.elephants import Elephants
+from admitperf.policies.parts.live.elephants import NEVER_MS_PER_S, Elephants
 from admitperf.policies.parts.live.session import Session
 from admitperf.policies.parts.live.sessions import LEASE, LEASE_S, SESSIONS_MOST
 from admitperf.policies.parts.replicas import REPLICAS_MOST
@@ -28,6 +28,11 @@ grow. Origin: research notes, 7.5."""
 FIRSTS = 5
 """First contexts that the first window rests on. Plain choice: sizes differ by several
 times, and the mean of fewer is luck."""
+
+FIRST_LEAST = 1_000
+START_TIMES = 32
+"""Tokens that a first context counts as at least, and times `start` that the first
+window is at most: a few short ones must not open the door for all. Plain choices."""
 
 TASK_LEAST_S = 20.0
 TASK_MOST_S = 60.0
@@ -236,7 +241,7 @@ class SessionAimd(Policy):
             step=self.step,
             cool_s=self.cool_down_s,
         )
-        self._firsts: list[int] = []
+        self._firsts: dict[str, int] = {}
         self._capacity: dict[str | None, float] = {}
         self._sized = False
         self._next_s: float | None = None
@@ -302,8 +307,9 @@ class SessionAimd(Policy):
 
     def _goes_on(self, metrics: Snapshot, session: Session) -> Decision:
         """A call of a live session: of one with too many open ones it waits."""
-        if self._elephants.leaves(session):
-            never_ms = 2000 * self.settings.max_defer_s
+        leaves = self._elephants.leaves(session)
+        if leaves and metrics.gate("session_calls", session.calls, self.quantum):
+            never_ms = NEVER_MS_PER_S * self.settings.max_defer_s
             limit, used = self.quantum, session.calls
             return self.reject(
                 "session_quota", estimate_ms=never_ms, limit=limit, used=used
@@ -345,7 +351,7 @@ class SessionAimd(Policy):
         if len(firsts) >= FIRSTS or request.session is None or not request.input_tokens:
             return
         if self._sessions.find(request) is None:
-            firsts.append(request.input_tokens)
+            firsts.setdefault(request.session, max(FIRST_LEAST, request.input_tokens))
 
     def _size(self, metrics: Snapshot) -> None:
         """The first window, once the capacity and some contexts are known."""
@@ -358,8 +364,9 @@ class SessionAimd(Policy):
             return
         self._sized = True
         if self._window.cut_s is None:
-            whole = GROWN * sum(self._firsts) / FIRSTS
-            self._window.approach(self.fill * sum(self._capacity.values()) / whole)
+            whole = GROWN * sum(self._firsts.values()) / FIRSTS
+            fits = self.fill * sum(self._capacity.values()) / whole
+            self._window.approach(min(fits, START_TIMES * self.start))
 
     def _move(self, metrics: Snapshot) -> None:
         """One period is over: cut, grow or hold."""

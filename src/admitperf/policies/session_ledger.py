@@ -14,7 +14,7 @@ from admitperf.policies.parts.ledger.books import Books
 from admitperf.policies.parts.ledger.engine import Engine
 from admitperf.policies.parts.ledger.needs import Needs
 from admitperf.policies.parts.ledger.task import Task
-from admitperf.policies.parts.live.elephants import Elephants
+from admitperf.policies.parts.live.elephants import NEVER_MS_PER_S, Elephants
 from admitperf.policies.parts.live.retention import Retention
 from admitperf.policies.parts.live.session import Session
 from admitperf.policies.parts.live.sessions import LEASE, LEASE_S
@@ -28,19 +28,26 @@ GATES = (
 )
 """What is held at once, and what is said when there is no room for it."""
 
-_, SLOTS, PREFILL = range(3)
+KV, SLOTS, PREFILL = range(3)
 CAPACITY = tuple(reason for _, reason in GATES)
 
 WAIT_LEAST_S = 0.25
 """Shortest wait told. Plain choice: a gateway reads its engines that often."""
 
-NEVER_MS_PER_S = 2_000.0
-"""Wait told to a task that has to leave, in ms for each second of the longest wait that
-is sent: past that, coming back is no use. Origin: the product brief, 6."""
-
 SHARED_FROM = 0.7
 """Part of the cache's bound in use from which tenants are held to their shares. Origin:
 research notes, 7.2."""
+
+SHED_EVERY_S = 1.0
+"""Seconds from one look at all tasks for one that has to leave to the next. Plain
+choice: it costs time for each of them."""
+
+WANTED_WAITS = 3.0
+"""Longest waits for which it is remembered that a tenant was turned away: who keeps to
+what it was told has been back by then. Plain choice."""
+
+WANTED_MOST = 64
+"""Tenants of which that is remembered. Plain choice: bounds what a decision costs."""
 
 _NOTES = "research notes, 7.2"
 _SCREEN = "the screen of the session evidence"
@@ -165,8 +172,8 @@ class SessionLedger(Policy):
     slots: Annotated[
         int | None,
         Param(
-            "requests one replica runs at once; None = learnt when some wait with"
-            " memory to spare",
+            "requests that run at once on the engines of one reading, which is of a"
+            " replica or of a pool; None = learnt when some wait with memory to spare",
             low=1,
             high=1e6,
             origin="off: an engine does not tell",
@@ -227,18 +234,19 @@ class SessionLedger(Policy):
         )
         self._retention = Retention(self.lease_s)
         self._elephants = Elephants(self._books, self.quantum, self.elephant_share)
+        self._looked_s = -SHED_EVERY_S
         self._singles = (self.name, "singles")
         self._let_in_s: float | None = None
-        self._wanted: tuple[str | None, float] | None = None
+        self._wanted: dict[str | None, float] = {}
 
     def decide(self, metrics: Snapshot) -> Decision:
         """A task that began goes on; a new one needs room, or is told when there is."""
         task = self._books.task(metrics.request)
-        if task is not None and task.live:
-            return self._goes_on(metrics, task)
         prompt, largest = metrics.request.input_tokens or 0, self._engine.largest
         if prompt > largest > 0 and metrics.gate("prompt_kv", prompt, largest, ">"):
             return self.reject("too_large")
+        if task is not None and task.live:
+            return self._goes_on(metrics, task)
         if metrics.request.session is None:
             return self._single(metrics)
         return self._begins(metrics, task)
@@ -255,6 +263,8 @@ class SessionLedger(Policy):
             return None
         elif not began:
             self._turned_away(metrics, task, d)
+        if d.reason == "deadline_unmeetable" and task is not None and not began:
+            self._books.end(task)  # told no; who comes back begins to wait anew
         if metrics.request.session is None:
             held = metrics.request.input_tokens or 0
             return Charge(self._singles, held), Charge(self._account(metrics), held)
@@ -273,7 +283,8 @@ class SessionLedger(Policy):
 
     def _goes_on(self, metrics: Snapshot, task: Task) -> Decision:
         """Served, but for the two exceptions that are declared."""
-        if self._elephants.leaves(task):
+        leaves = self._elephants.leaves(task)
+        if leaves and metrics.gate("session_calls", task.calls, self.quantum):
             never_ms = NEVER_MS_PER_S * self.settings.max_defer_s
             limit, used = self.quantum, task.calls
             return self.reject(
@@ -295,7 +306,8 @@ class SessionLedger(Policy):
             return self.admit()
         in_all_s = self._waited_s(metrics, task) + short.wait_s
         if metrics.gate("task_wait_s", in_all_s, self._patience_s(metrics), ">"):
-            return self.reject("deadline_unmeetable")
+            wait_ms = 1000 * short.wait_s
+            return self.reject("deadline_unmeetable", estimate_ms=wait_ms)
         return self._later(short)
 
     def _later(self, short: _Short) -> Decision:
@@ -323,7 +335,8 @@ class SessionLedger(Policy):
     def _is_free(self, metrics: Snapshot, place: int) -> bool:
         """Whether nobody waits for it now; the cache is not had back in a moment."""
         if place == SLOTS:
-            return (metrics.read(IN_FLIGHT) or 0.0) < (self._engine.slots or 0.0)
+            open_calls = float(metrics.read(IN_FLIGHT) or 0.0)
+            return open_calls < (self._engine.slots or 0.0)
         return place == PREFILL and not metrics.prefill_tokens
 
     def _wait_s(self, metrics: Snapshot, place: int, over: float) -> float:
@@ -336,7 +349,8 @@ class SessionLedger(Policy):
         """What tasks need, and of the cache what others are seen to use."""
         kv, slots, prefill = self._books.needed(metrics.now_ns)
         single = metrics.charged(self._singles)
-        return kv + single + self._engine.foreign, slots, prefill
+        alone = metrics.charges(self._singles)
+        return kv + single + self._engine.foreign, slots + alone, prefill
 
     def _bounds(
         self, metrics: Snapshot
@@ -344,8 +358,9 @@ class SessionLedger(Policy):
         """What there is of each; None = not known."""
         engine = self._engine
         slots, prefill = engine.slots, engine.prefill
+        kv = self.kv_share * engine.trusted(metrics.now_s) * engine.tokens
         return (
-            self.kv_share * engine.trusted(metrics.now_s) * engine.tokens or None,
+            kv if engine.tokens else None,
             None if slots is None else self.slot_share * slots,
             None if prefill is None else self.prefill_share * prefill,
         )
@@ -385,18 +400,24 @@ class SessionLedger(Policy):
     def _over_share(self, metrics: Snapshot, needs: Needs) -> bool:
         """Whether a tenant would have more than its share while another one waits."""
         tenant, bound = metrics.request.tenant, self._bounds(metrics)[0]
-        wanted = self._wanted
-        if bound is None or wanted is None or wanted[0] == tenant:
+        if bound is None or not self._others_want(metrics):
             return False
-        recent = metrics.now_s - wanted[1] <= PROBE_S
-        if not recent or self._held(metrics)[0] < SHARED_FROM * bound:
+        if self._held(metrics)[0] < SHARED_FROM * bound:
             return False
         mine = self._books.tenant_kv(tenant) + needs.all[0]
         return metrics.gate("tenant_kv", mine, self._share(tenant) * bound, ">")
 
+    def _others_want(self, metrics: Snapshot) -> bool:
+        """Whether another tenant was turned away lately though under its share."""
+        then_s = metrics.now_s - WANTED_WAITS * self.longest_wait_s
+        tenant = metrics.request.tenant
+        return any(
+            one != tenant and at_s >= then_s for one, at_s in self._wanted.items()
+        )
+
     def _share(self, tenant: str | None) -> float:
-        """Of the cache, with this tenant among those that have a task."""
-        others = self._books.tenants - {tenant}
+        """Of the cache, among those that have a task or want one."""
+        others = (self._books.tenants | self._wanted.keys()) - {tenant}
         own = self._weights.get(tenant or "", 1.0)
         return own / (own + sum(self._weights.get(one or "", 1.0) for one in others))
 
@@ -414,17 +435,37 @@ class SessionLedger(Policy):
             self._books.tenant_kv(tenant) + needs.all[0] <= self._share(tenant) * bound
         )
         if under:
-            self._wanted = tenant, metrics.now_s
+            self._wants(metrics)
         short = self._short(metrics, needs)
-        if self.mode == "shed" and short is not None:
+        due = metrics.now_s - self._looked_s >= SHED_EVERY_S
+        if self.mode == "shed" and short is not None and due:
+            self._looked_s = metrics.now_s
             self._shed(metrics, needs, short.place)
+
+    def _wants(self, metrics: Snapshot) -> None:
+        """Notes it; those who have not come back for long want nothing any more."""
+        then_s = metrics.now_s - WANTED_WAITS * self.longest_wait_s
+        kept = {one: at_s for one, at_s in self._wanted.items() if at_s >= then_s}
+        if len(kept) < WANTED_MOST:
+            kept[metrics.request.tenant] = metrics.now_s
+        self._wanted = kept
 
     def _shed(self, metrics: Snapshot, needs: Needs, place: int) -> None:
         """Marks who would take most to finish, if that is far more than a newcomer."""
         history = self._books.history(metrics.request)
         takes = needs.to_finish(history.remaining(0))[place]
+        bound = self._bounds(metrics)[0] if place == KV else None
 
         def left(session: Session) -> float:
-            return session.to_finish()[place] if isinstance(session, Task) else 0.0
+            if not isinstance(session, Task) or self._is_safe(metrics, session, bound):
+                return 0.0
+            return session.to_finish()[place]
 
         self._elephants.turned_away(left, self.margin * takes)
+
+    def _is_safe(self, metrics: Snapshot, task: Task, bound: float | None) -> bool:
+        """Whether memory of a tenant within its share is asked for by another one."""
+        if bound is None or task.tenant == metrics.request.tenant:
+            return False
+        held = self._books.tenant_kv(task.tenant)
+        return held <= self._share(task.tenant) * bound

@@ -265,7 +265,7 @@ def test_it_is_json_whatever_is_installed(advised):
     """Strict, also where a parameter has no default."""
     run = advised(logs.slots(facts=lambda seq: {"session": f"s{seq // 9}"}))
     told = json.loads(json.dumps(run.to_dict(), allow_nan=False))
-    assert told["policies"][0]["policy"] == "thunder_inspired"
+    assert told["policies"][0]["policy"] == "session_ledger"
     assert "policies" not in run.policy("first_of").defaults
 
 
@@ -325,7 +325,7 @@ def test_sessions_come_before_requests(advised):
     """And what bounds requests must not refuse within one: no contradiction."""
     run = advised(logs.agents())
     assert names(run) == ["whole sessions", "bound on the queue", "several in one"]
-    assert listed(run) == ["thunder_inspired", "concur_inspired", "front_door"]
+    assert listed(run) == ["session_ledger", "thunder_inspired", "concur_inspired", "front_door"]
     units = [shape.unit for shape in run.shapes]
     assert units[:2] == ["agent-session", "request that is in no session, or opens one"]
 

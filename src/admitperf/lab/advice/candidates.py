@@ -127,6 +127,11 @@ TENANT: Candidates = (
 
 SESSION: Candidates = (
     Candidate(
+        "session_ledger",
+        "lets a task begin when the memory, the slots and the prefill that it will need"
+        " fit beside what all others will.",
+    ),
+    Candidate(
         "thunder_inspired",
         "lets sessions in by the memory that they hold, also between their calls.",
     ),

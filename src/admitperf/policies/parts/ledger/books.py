@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from math import exp2
 
 from admitperf.core.charge import Charge
@@ -15,12 +16,12 @@ from admitperf.policies.parts.ledger.rate import Rate
 from admitperf.policies.parts.ledger.sums import Sums
 from admitperf.policies.parts.ledger.task import Task
 from admitperf.policies.parts.live.session import Session
-from admitperf.policies.parts.live.sessions import SESSIONS_MOST, Sessions
+from admitperf.policies.parts.live.sessions import LOOKED_AT, SESSIONS_MOST, Sessions
 from admitperf.policies.parts.settled import prompt_tokens
 
-CLASSES_MOST = 64
-"""Classes of tasks that are kept, the ones met last. Plain choice: models by objective
-of one host."""
+CLASSES_MOST = 1_000
+"""Classes of tasks, and tenants, of which something is kept, the ones met last. Plain
+choice, as of the lengths of answers: callers may invent objectives."""
 
 OVER_S, LEFT_S = 5.0, 10.0
 """Seconds that a task is kept after an answer that asks for no tool, and after its
@@ -56,10 +57,12 @@ class Books(Sessions):
             OrderedDict()
         )
         self._gone: OrderedDict[str, Task] = OrderedDict()
+        self._leaving: OrderedDict[str, int] = OrderedDict()
         self._now_ns = 0
         self._busy, self._idle = Sums(), Sums()
         self._idle_at_ns = 0
         self._tenants: dict[str | None, Sums] = {}
+        self._common: OrderedDict[str | None, float] = OrderedDict()
         self._released = Rate(), Rate(), Rate()
         self.shared = 0.0
 
@@ -87,7 +90,8 @@ class Books(Sessions):
     def needs_of(self, request: Request, task: Task | None) -> Needs:
         """What a task would need that begins with this request."""
         history = self.history(request) if task is None else task.history
-        growth = history.grows if task is None else task.growth
+        before = task or self._gone.get(request.session or "")
+        growth = history.grows if before is None else before.growth
         own = max(0.0, (request.input_tokens or 0) - self.shared)
         return Needs.begun(history, own, growth)
 
@@ -129,6 +133,7 @@ class Books(Sessions):
 
     def end(self, session: Session) -> None:
         """Forgets a task; how one called that was let in is remembered a while."""
+        self._leaving.pop(session.root, None)
         if session.live:
             self._close(_task(session))
         super().end(session)
@@ -146,6 +151,7 @@ class Books(Sessions):
 
     def _start(self, session: Session, request: Request, now_ns: int) -> None:
         task = _task(session)
+        self._leaving.pop(task.root, None)
         if not task.calls:
             task.entered_ns = now_ns
             for rate in self._released:
@@ -162,26 +168,48 @@ class Books(Sessions):
         super()._end(session, request, outcome, now_ns)
         task, fresh = _task(session), prompt_tokens(outcome, cached=False)
         task.stays_s = LEFT_S if outcome.error == _CLOSED else None
-        if not outcome.ok or request.session != task.root:
+        if not outcome.ok or outcome.charge is None or request.session != task.root:
             return
         had = outcome.cached_tokens
         if fresh is None or (had is None and task.calls > 1):
             fresh = int(task.growth)
         task.served((now_ns - task.began_ns) / 1e9, fresh)
-        if task.calls == 1 and had is not None:
-            self.shared += SHARED_WEIGHT * (had - self.shared)
+        if task.calls == 1 and task.is_new and had is not None:
+            self._shares(task, min(had, task.prompt))
         if outcome.finish_reason in _TOOL:
             task.history.tools = True
         elif task.history.tools and outcome.finish_reason in _STOPPED:
             task.stays_s = OVER_S
 
     def _freed(self, session: Session, metrics: Snapshot) -> None:
-        """One that seems to be over is the next whose lease is looked at."""
         super()._freed(session, metrics)
         task = _task(session)
         if task.live and not task.busy and task.stays_s is not None:
-            task.seen_ns = metrics.now_ns - self._lease_ns + int(1e9 * task.stays_s)
-            self._live.move_to_end(task.root, last=False)
+            stays_ns = min(int(1e9 * task.stays_s), self._lease_ns)
+            self._leaving[task.root] = metrics.now_ns + stays_ns
+
+    def _expire(self, metrics: Snapshot) -> None:
+        """Those that seem to be over go before their lease."""
+        for root, due_ns in tuple(islice(self._leaving.items(), LOOKED_AT)):
+            if due_ns > metrics.now_ns:
+                break
+            del self._leaving[root]
+            task = self._live.get(root)
+            if task is not None and not task.busy:
+                self.end(task)
+        super()._expire(metrics)
+
+    def _shares(self, task: Task, cached: int) -> None:
+        """What a new task's first prompt had in common with others.
+
+        All share what each tenant's tasks do: one who sends one long prompt under many
+        names must not make others seem small.
+        """
+        mean = self._common.pop(task.tenant, 0.0)
+        self._common[task.tenant] = mean + SHARED_WEIGHT * (cached - mean)
+        if len(self._common) > CLASSES_MOST:
+            self._common.popitem(last=False)
+        self.shared = min(self._common.values())
 
     def _close(self, task: Task) -> None:
         """What a task that is over teaches, and gives back."""

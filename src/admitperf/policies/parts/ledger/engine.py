@@ -24,6 +24,9 @@ FRESH_LEAST = 512
 """Prompt tokens that tell how fast prefill is; a shorter prompt tells how long a step
 takes. Plain choice, a quarter of what vLLM computes in a step."""
 
+SOONEST_MS = 1.0
+"""A first token that comes sooner was not measured. Plain choice."""
+
 FORGETS = 0.98
 """What is left of the fastest prefill seen with each slower one, so that an engine may
 become slow. Plain choice: after fifty prompts of half its speed it is believed."""
@@ -171,7 +174,8 @@ class Engine:
         tokens, pressure = metrics.read(KV_CAPACITY_TOKENS), metrics.read(KV_PRESSURE)
         if tokens is None:
             return
-        if len(self._replicas) >= REPLICAS_MOST:
+        full = len(self._replicas) >= REPLICAS_MOST
+        if full and metrics.replica not in self._replicas:
             self._replicas.clear()  # all are read anew
         one = self._replicas.setdefault(metrics.replica, _Replica())
         one.tokens, one.used = float(tokens), float(tokens) * float(pressure or 0.0)
@@ -191,7 +195,9 @@ class Engine:
         """How fast a prompt was computed; one that waited was no slower than that."""
         fresh, ttft_ms = prompt_tokens(outcome, cached=False), outcome.ttft_ms
         known = outcome.cached_tokens is not None
-        if not known or fresh is None or fresh < FRESH_LEAST or not ttft_ms:
+        if not known or fresh is None or fresh < FRESH_LEAST:
+            return
+        if ttft_ms is None or ttft_ms < SOONEST_MS:
             return
         speed = 1000 * fresh / ttft_ms
         self._prefill = max(speed, FORGETS * self._prefill)

@@ -19,6 +19,7 @@ HORIZON_CALLS = 10
 notes, 7.1."""
 
 SOON_Q = 0.2
+"""Of the seconds of calls, the part that hardly waited. Plain choice."""
 
 
 class History:

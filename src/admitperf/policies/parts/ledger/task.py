@@ -7,6 +7,9 @@ from admitperf.policies.parts.live.session import Session
 WEIGHT = 0.3
 """What a task's last call weighs in its averages. Origin: research notes, 7.1."""
 
+TICK_S = 0.001
+"""Least seconds that a call takes, on a clock that ticks coarsely. Plain choice."""
+
 
 class Task(Session):
     """A session with averages of its own calls, seeded by those of its class.
@@ -26,6 +29,7 @@ class Task(Session):
         growth, fresh: tokens a call, as averages: by how much prompts grow, and how
             many of one prefill has to compute.
         gap_s, service_s: seconds between calls and of a call, as averages.
+        is_new: it was not known before.
         stays_s: seconds that it is kept after its last call's end; None = its lease.
         cut: it did not come to its end by itself, and teaches nothing about ends.
         needs: what it is charged with; for `Books` alone.
@@ -40,6 +44,7 @@ class Task(Session):
         "gap_s",
         "growth",
         "history",
+        "is_new",
         "needs",
         "prompt",
         "service_s",
@@ -66,6 +71,7 @@ class Task(Session):
             self.growth, self.fresh = before.growth, before.fresh
             self.gap_s, self.service_s = before.gap_s, before.service_s
         self.stays_s: float | None = None
+        self.is_new = before is None
         self.cut = False
         self.needs: Needs | None = None
 
@@ -99,6 +105,7 @@ class Task(Session):
             took_s: seconds from its admission to its end.
             fresh: tokens of its prompt that prefill computed.
         """
+        took_s = max(took_s, TICK_S)
         self.service_s += WEIGHT * (took_s - self.service_s)
         self.history.service_s.add(took_s)
         if self.calls > 1:

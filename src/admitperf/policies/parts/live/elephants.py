@@ -11,6 +11,10 @@ from operator import attrgetter
 from admitperf.policies.parts.live.session import Session
 from admitperf.policies.parts.live.sessions import Sessions
 
+NEVER_MS_PER_S = 2_000.0
+"""Wait told to a task that has to leave, in ms for each second of the longest wait that
+is sent: past that, coming back is no use. Origin: the product brief, 6."""
+
 _SIZE: Callable[[Session], float] = attrgetter("tokens")
 
 

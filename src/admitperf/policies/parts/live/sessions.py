@@ -52,7 +52,7 @@ minutes' worth of a few agents."""
 TURNS_LEAST = 3
 """Turns after which there is a median. Plain choice: one turn says little."""
 
-_LOOKED_AT = 4
+LOOKED_AT = 4
 """Sessions looked at for a lease that ran out, at each event: more than one can add."""
 
 _BUSY = 1
@@ -343,7 +343,7 @@ class Sessions:
         """
         then_ns = metrics.now_ns - self._lease_ns
         for table in (self._live, self._waiting):
-            for session in tuple(islice(table.values(), _LOOKED_AT)):
+            for session in tuple(islice(table.values(), LOOKED_AT)):
                 if session.seen_ns > then_ns:
                     break
                 if session.live and metrics.charges(self.account(session)):
