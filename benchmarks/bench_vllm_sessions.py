@@ -128,7 +128,7 @@ ARMS = (
 """The threshold and the cap by plain choice: the cap is as many agents as the server
 carries best. Nothing was tuned on this server."""
 
-CLAIMED = {"protect": "work", "shed": "count", "aimd": "count"}
+CLAIMED = {"protect": "work", "shed": "count", "aimd": "work"}
 """The metric that each new arm is for, set before any run; on it, it is held against
 each of the others."""
 

@@ -15,6 +15,7 @@ from admitperf.bench.callers.client import client
 from admitperf.bench.harness import http as http_module
 from admitperf.bench.harness.http import HttpTarget
 from admitperf.bench.harness.http_looks import restarted
+from admitperf.bench.harness.http_run import Asking, heads
 from admitperf.bench.harness.http_serve import SimServe
 from admitperf.bench.harness.target import Arm
 from admitperf.core.errors import AdmitPerfError
@@ -295,6 +296,18 @@ def test_a_restart_and_looks_that_fail_are_counted():
     assert traffic.answers[-1].ok
     assert made.restarts == 1
     assert sum(made.facts["scrapes_failed"].values()) > 0
+
+
+def test_a_request_names_its_session_and_says_which_call_is_its_last():
+    """As agents do that know it: a gateway gives a task's room back at once."""
+    asking = Asking("http://h/v1", "m", {"authorization": "Bearer k"}, prompts=None)
+    facts = {"at_s": 0.0, "input_tokens": 1, "output_tokens": 1, "max_output_tokens": 1}
+    alone = heads(asking, Arrival(id="a", **facts))
+    assert alone == {"authorization": "Bearer k", "x-request-id": "a"}
+    one = heads(asking, Arrival(id="b", session="s", **facts))
+    assert (one["x-session-id"], "x-dynamo-session-final" in one) == ("s", False)
+    last = heads(asking, Arrival(id="c", session="s", session_final=True, **facts))
+    assert last["x-dynamo-session-final"] == "true"
 
 
 def test_a_run_finds_nothing_of_the_one_before_and_sessions_find_themselves(server):

@@ -303,11 +303,7 @@ class _Run:
     def _posted(
         self, arrival: Arrival, body: bytes
     ) -> "AbstractAsyncContextManager[aiohttp.ClientResponse]":
-        headers = {**self._asking.headers, "x-request-id": arrival.id}
-        if arrival.session is not None:
-            headers["x-session-id"] = arrival.session
-        if arrival.session_final:
-            headers["x-dynamo-session-final"] = "true"
+        headers = heads(self._asking, arrival)
         # a redirect would carry the token to wherever it leads
         return self._web.post(
             self._asking.url, data=body, headers=headers, allow_redirects=False
@@ -431,6 +427,16 @@ class _Run:
 
     def _since_ms(self, arrival: Arrival, at_ns: int | None) -> float | None:
         return _ms(self._zero_ns + int(arrival.at_s * _NS), at_ns)
+
+
+def heads(asking: Asking, arrival: Arrival) -> dict[str, str]:
+    """What a request says of itself beside its body: its session, and its last call."""
+    told = {**asking.headers, "x-request-id": arrival.id}
+    if arrival.session is not None:
+        told["x-session-id"] = arrival.session
+    if arrival.session_final:
+        told["x-dynamo-session-final"] = "true"
+    return told
 
 
 def _ms(from_ns: int, to_ns: int | None) -> float | None:
