@@ -300,7 +300,8 @@ def test_a_restart_and_looks_that_fail_are_counted():
 
 def test_a_request_names_its_session_and_says_which_call_is_its_last():
     """As agents do that know it: a gateway gives a task's room back at once."""
-    asking = Asking("http://h/v1", "m", {"authorization": "Bearer k"}, prompts=None)
+    own = {"authorization": "Bearer k"}
+    asking = Asking(url="http://h/v1", model="m", headers=own, prompts=None)
     facts = {"at_s": 0.0, "input_tokens": 1, "output_tokens": 1, "max_output_tokens": 1}
     alone = heads(asking, Arrival(id="a", **facts))
     assert alone == {"authorization": "Bearer k", "x-request-id": "a"}
