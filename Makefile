@@ -67,8 +67,8 @@ bench-demo: $(VENV)/.tools ## six policies, five loads, eight blocks: under 3 mi
 bench-sessions: $(VENV)/.tools ## the same of long agent sessions: an hour
 	@$(BIN)/python benchmarks/bench_page.py --preset sessions
 
-bench-sessions-evidence: $(VENV)/.tools ## whole agent sessions, simulated: one hour on two cores
-	@$(BIN)/python -m benchmarks.sessions final
+bench-sessions-evidence: $(VENV)/.tools ## whole agent sessions, simulated: half an hour on two cores
+	@$(BIN)/python -m benchmarks.sessions final --fresh
 	@$(BIN)/python -m benchmarks.sessions page
 
 golden: $(VENV)/.tools ## rewrite the golden files, then look at the diff

@@ -208,7 +208,6 @@ def ready(port: int) -> bool:
         connection.close()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Front(HttpTarget):
     """The server behind a gateway, which is looked at past the gateway.
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.sessions try --arm none thunder --engine kv --blocks 2
     python -m benchmarks.sessions screen [--arms protect shed] [--write]
-    python -m benchmarks.sessions final [--only final shift extra]
+    python -m benchmarks.sessions final [--only final shift extra] [--fresh]
     python -m benchmarks.sessions cost
     python -m benchmarks.sessions page
 
@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from benchmarks.sessions import explore, frozen, page, stages
 from benchmarks.sessions.arms import GRIDS
 from benchmarks.sessions.cells import CLIENTS, ENGINES, LOAD, Cell
+from benchmarks.sessions.evidence import EvidenceError
 from benchmarks.sessions.runs import CPU, RECORDS
 
 FINAL = ("final", "shift", "extra")
@@ -99,19 +100,27 @@ def _screened(told: argparse.Namespace) -> None:
 def _final(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_finished)
     parser.add_argument("--only", nargs="+", default=FINAL, choices=FINAL)
+    parser.add_argument("--fresh", action="store_true", help="move old records away")
 
 
 def _finished(told: argparse.Namespace) -> None:
     whole = True
     for stage in told.only:
-        store = stages.Store(RECORDS / f"{stage}.jsonl.gz")
+        path = RECORDS / f"{stage}.jsonl.gz"
+        if told.fresh:
+            stages.move_away(path)
+        store = stages.Store(path)
         whole &= stages.made(stages.final_jobs(stage), store, by_set=False)
     page.save()
     sys.exit(not whole)
 
 
 def _page(_told: argparse.Namespace) -> None:
-    print(page.write())
+    try:
+        print(page.write())
+    except EvidenceError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
 
 
 def _cost(_told: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ for tuning: they count towards the cost, and nothing is judged by them.
 
 import gzip
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,17 +45,25 @@ ARMS = (
     "thin_protect",
     "thin_shed",
 )
+SPEAKS_FOR = {("session_ledger", "in_flight"), ("memoryless", "in_flight")}
+"""Gates of a policy that held when a slot was free, which speaks for admission: an
+accident of the frozen code. They are counted nowhere."""
+
 FREE = ("gate_cell", "thin_protect", "thin_shed", "vllm_queued_tokens")
 """Arms whose parameters follow the cell or the block: they stand in no contest of one
 parameter set."""
 
 
 class EvidenceError(ValueError):
-    """The records contradict each other."""
+    """The records contradict each other, or cannot be read."""
 
 
 def read(folder: Path = RECORDS) -> list[Row]:
-    """The records of every stage; those in gzip before plain ones."""
+    """The records of every stage; those in gzip before plain ones.
+
+    Raises:
+        EvidenceError: a file is damaged.
+    """
     rows: list[Row] = []
     for stage in STAGES:
         for name in (f"{stage}.jsonl.gz", f"{stage}.jsonl"):
@@ -66,8 +75,11 @@ def read(folder: Path = RECORDS) -> list[Row]:
 
 def _lines(path: Path) -> Iterator[Row]:
     opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as lines:
-        yield from (json.loads(line) for line in lines)
+    try:
+        with opened(path, "rt", encoding="utf-8") as lines:
+            yield from (json.loads(line) for line in lines)
+    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+        raise EvidenceError(f"{path.name} is damaged: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +153,9 @@ class Evidence:
         ]
 
     def mean(self, arm: str, cell: Cell, key: str) -> float | None:
-        """Over the blocks; None = the arm did not run there."""
-        blocks = self.runs.get(cell, {}).get(arm)
-        return fmean(row[key] for row in blocks.values()) if blocks else None
+        """Over the blocks that know it; None = there is none."""
+        blocks = self.runs.get(cell, {}).get(arm, {})
+        return mean_of(tuple(blocks.values()), key)
 
     def over(self, arm: str, some: Sequence[Cell], key: str) -> float | None:
         """The mean of the cells' means; None = the arm lacks one of them."""
@@ -201,11 +213,12 @@ def sets(rows: Iterable[Row]) -> list[str]:
 
 
 def held(rows: Iterable[Row]) -> dict[str, float]:
-    """For each gate, in what share of all decisions it held."""
+    """In what share of decisions each gate held that may speak for a refusal."""
     counts: dict[str, int] = defaultdict(int)
     decisions = 0
     for row in rows:
         decisions += row["decisions"]
         for gate, (_, n) in row["gates"].items():
-            counts[gate] += n
+            if (row["policy"], gate) not in SPEAKS_FOR:
+                counts[gate] += n
     return {gate: n / decisions if decisions else 0.0 for gate, n in counts.items()}

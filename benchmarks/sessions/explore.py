@@ -108,8 +108,16 @@ def _code() -> str:
 def _kept(code: str) -> dict[str, Record]:
     if not KEPT.exists():
         return {}
-    lines = map(json.loads, KEPT.read_text().splitlines())
-    return {key: record for made_by, key, record in lines if made_by == code}
+    found: dict[str, Record] = {}
+    for number, line in enumerate(KEPT.read_text().splitlines(), 1):
+        try:
+            made_by, key, record = json.loads(line)
+        except ValueError:
+            print(f"{KEPT}: line {number} is cut off, and left out", file=sys.stderr)
+            continue
+        if made_by == code:
+            found[key] = record
+    return found
 
 
 def _keep(code: str, made: Iterable[tuple[Job, Record]]) -> None:

@@ -4,12 +4,13 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.machine import machine
 from benchmarks.sessions import plain, plots, tables
-from benchmarks.sessions.arms import METRICS
-from benchmarks.sessions.cells import CLIENTS, LOAD, Cell
+from benchmarks.sessions.arms import GRIDS, METRICS, PER_METRIC
+from benchmarks.sessions.cells import CLIENTS, LOAD, Cell, calibrated
 from benchmarks.sessions.checks import checks
 from benchmarks.sessions.evidence import (
     ENGINES,
@@ -17,13 +18,17 @@ from benchmarks.sessions.evidence import (
     RECORDS,
     SHIFTED,
     Evidence,
+    EvidenceError,
     Row,
     read,
 )
 from benchmarks.sessions.judged import (
+    ABOVE,
+    HARM,
     MARGIN,
     Answer,
     aims,
+    better_gate,
     blocks,
     difference,
     falsifiers,
@@ -31,9 +36,14 @@ from benchmarks.sessions.judged import (
     place_of,
     pooled,
 )
+from benchmarks.sessions.runs import LASTS, LASTS_S
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 ABOUT = "about.json"
+MIXES = ("final", *SHIFTED, "fan-out", "short")
+LEAST_TASKS = 10
+"""Median task times that a run lasts at least. Protocol."""
+
 CHART = "![{}](sessions-{}.svg)"
 
 
@@ -51,7 +61,23 @@ def about(folder: Path = RECORDS) -> dict[str, Any]:
         own = took["+".join(line["stages"])]
         own[0] += line["runs"]
         own[1] = round(own[1] + line["cpu_s"], 3)
-    return {"machine": machine("matplotlib", "scipy"), "spent": dict(took)}
+    return {
+        "machine": machine("matplotlib", "scipy"),
+        "spent": dict(took),
+        "task_s": medians(),
+    }
+
+
+def medians() -> dict[str, float]:
+    """Median unloaded task time on `kv`, in seconds, by mix; without absent traces."""
+    made = {}
+    for mix in MIXES:
+        try:
+            engine = calibrated("kv", mix)
+        except FileNotFoundError:
+            continue
+        made[mix] = round(median(map(engine.task_s, engine.work.pool())), 1)
+    return made
 
 
 def save(folder: Path = RECORDS) -> None:
@@ -61,13 +87,30 @@ def save(folder: Path = RECORDS) -> None:
 
 
 def write(folder: Path = RECORDS, results: Path = RESULTS) -> Path:
-    """Makes the page and its figures from the records; the page's path."""
-    told = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    """Makes the page and its figures from the records; the page's path.
+
+    Raises:
+        EvidenceError: something is not there or damaged; nothing is rewritten.
+    """
+    told = _told(folder)
     evidence = Evidence.of(read(folder))
+    if not evidence.grid():
+        raise EvidenceError("no final records: run `final` first")
+    made = text(evidence, told)
     plots.draw(evidence, results)
     path = results / "sessions.md"
-    path.write_text(text(evidence, told), encoding="utf-8")
+    path.write_text(made, encoding="utf-8")
     return path
+
+
+def _told(folder: Path) -> Row:
+    try:
+        told: Row = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise EvidenceError(f"{ABOUT} is not there: run `final` first") from error
+    except ValueError as error:
+        raise EvidenceError(f"{ABOUT} is damaged: {error}") from error
+    return told
 
 
 def text(evidence: Evidence, told: Row) -> str:
@@ -88,7 +131,8 @@ def page(evidence: Evidence, told: Row) -> Iterator[str]:
     """Its lines."""
     yield from _head(evidence, told)
     made, refuted = aims(evidence), falsifiers(evidence)
-    yield from plain.short(evidence, made, refuted)
+    unexpected = list(_no_gain_expected(evidence))
+    yield from plain.short(evidence, made, refuted, unexpected)
     yield from _judged(evidence, made, refuted)
     yield from _figures()
     yield from _regrets(evidence)
@@ -98,9 +142,10 @@ def page(evidence: Evidence, told: Row) -> Iterator[str]:
     yield from _shifted(evidence)
     yield from _cost(evidence)
     yield from _parameters(evidence)
+    yield from _lasted(told)
     yield from _checks(evidence, told)
     yield REPRODUCE
-    yield from _cannot_see(evidence)
+    yield from _cannot_see(evidence, told)
 
 
 def _head(evidence: Evidence, told: Row) -> Iterator[str]:
@@ -134,6 +179,12 @@ def _judged(
     yield "## Aims"
     yield ""
     yield from tables.answered(made)
+    yield "Beside aim 5: the elephant controls have the plain size rule (the largest"
+    yield "context, share 0.3); `shed` has its own (most to finish, with a margin). So"
+    yield "that comparison mixes what the ledger does with what the size rule does."
+    yield "The memoryless twin charges each call's whole prompt as cold prefill and was"
+    yield "not in the screen's grids."
+    yield ""
     yield "### Gains that are claimed"
     yield ""
     claimed = gains(evidence)
@@ -156,18 +207,35 @@ def _judged(
 
 
 def _no_gain_expected(evidence: Evidence) -> Iterator[str]:
-    """Tasks too short to be worth remembering: a gain would have another cause."""
-    cells = evidence.chosen(lambda cell: cell.mix == "short")
-    for mode, metric in MODES.items():
-        for arm in ("none", "gate_one"):
-            other = evidence.named(arm, metric)
-            _, found = pooled(evidence, mode, other, metric, cells)
-            if found is not None:
-                yield (
-                    f"- A gain of `{mode}` over `{other}` where none is expected, tasks"
-                    f" of at most three calls: {'YES' if found.rises else 'no'}."
-                    f" {difference(found.statistics)} on {metric}."
-                )
+    """Where a gain would have another cause, or was not thought possible."""
+    grid = evidence.grid
+    impatient = [cell for cell in grid(ABOVE) if cell.client == "impatient"]
+    for words, cells, arms in (
+        ("tasks of at most three calls", evidence.chosen(_by_mix("short")), FLAT),
+        (f"{HARM:g}x, where nothing binds", grid((HARM,)), FLAT),
+        ("impatient clients at 1.2x and more", impatient, ("gate_cell",)),
+    ):
+        for mode in MODES:
+            for arm in arms:
+                yield from _unexpected(evidence, mode, arm, words, cells)
+
+
+FLAT = ("none", "gate_one")
+
+
+def _unexpected(
+    evidence: Evidence, mode: str, arm: str, words: str, cells: Sequence[Cell]
+) -> Iterator[str]:
+    metric = MODES[mode]
+    best = better_gate(evidence, metric)
+    other = best if arm == "gate_one" else evidence.named(arm, metric)
+    _, found = pooled(evidence, mode, other, metric, cells)
+    if found is not None:
+        yield (
+            f"- A gain of `{mode}` over `{other}` where none is expected, {words}:"
+            f" {'YES' if found.rises else 'no'}."
+            f" {difference(found.statistics)} on {metric}."
+        )
 
 
 # ------------------------------------------------------------------------- figures
@@ -247,6 +315,9 @@ def _liveness(evidence: Evidence) -> Iterator[str]:
     yield ""
     yield "In what share of all decisions each gate held, that is spoke for a refusal;"
     yield "over all loads and both clients. `--` is a gate that was never asked."
+    yield "A ledger gate that held is not always a refusal: a task may begin over it"
+    yield "while the engine is idle. The ledger's `in_flight`, which held when a slot"
+    yield "was free and so spoke for admission, is left out."
     yield ""
     yield from tables.liveness(evidence)
     yield "Why they refused, in refusals for each task offered:"
@@ -289,8 +360,9 @@ SITUATIONS: Sequence[tuple[str, str, Callable[[Cell], bool]]] = (
         "Controls",
         (
             "`memoryless`: the ledger's gates of each request by itself, parameters as"
-            " below. `thin`: tasks let in by chance, as many as the ledger let in."
-            " `vllm_queued_tokens`: the engine's own limit."
+            " below; it charges the whole prompt of each call as cold prefill, and"
+            " stood in no grid of the screen. `thin`: tasks let in by chance, as many"
+            " as the ledger let in. `vllm_queued_tokens`: the engine's own limit."
         ),
         _controlled,
     ),
@@ -330,8 +402,8 @@ def _shifted(evidence: Evidence) -> Iterator[str]:
     yield "## The shift test"
     yield ""
     yield f"Every parameter as it is, on `kv` at {LOAD:g}x: first prompts x0.4, x2 and"
-    yield f"x4 ({', '.join(SHIFTED)}: WEKA's Claude Code sessions). `unchanged` is the"
-    yield "protocol's own mix."
+    yield "x4, and WEKA's Claude Code sessions (`weka`). `unchanged` is the protocol's"
+    yield "own mix."
     yield ""
     for metric in METRICS:
         yield f"### On {metric}"
@@ -353,11 +425,39 @@ def _parameters(evidence: Evidence) -> Iterator[str]:
     yield ""
     yield "Frozen before the final runs, from the training pool."
     yield "Thinning has the share of tasks that the ledger let in, block by block."
+    yield "The ledger and the window stand here with the defaults they had;"
+    yield "`longest_wait_s` was no parameter then but the constant 10."
     yield ""
     yield from tables.frozen(evidence)
     yield "`gate_cell` in each cell:"
     yield ""
     yield from tables.by_the_cell(evidence)
+
+
+def _lasted(told: Row) -> Iterator[str]:
+    """For how many median task times the runs lasted."""
+    found = told.get("task_s")
+    if not found:
+        return
+    yield "## How long runs are"
+    yield ""
+    yield "For how long tasks begin, and the median unloaded task time on `kv`."
+    yield f"Where their ratio is under {LEAST_TASKS} runs fall short of the protocol."
+    yield ""
+    horizons = {mix: LASTS.get(mix, LASTS_S) for mix in found}
+    rows = [(mix, horizons[mix], task_s) for mix, task_s in found.items()]
+    if "final" in found:
+        rows.append(("final, client `polls`", LASTS["polls"], found["final"]))
+    made = (
+        [mix, f"{lasts_s:g}", f"{task_s:g}", f"{lasts_s / task_s:.1f}", _enough(*one)]
+        for mix, *one in rows
+        for lasts_s, task_s in [one]
+    )
+    yield from tables.table(["mix", "horizon s", "task s", "ratio", ""], made)
+
+
+def _enough(lasts_s: float, task_s: float) -> str:
+    return "" if lasts_s >= LEAST_TASKS * task_s else "falls short"
 
 
 def _checks(evidence: Evidence, told: Row) -> Iterator[str]:
@@ -371,7 +471,10 @@ def _checks(evidence: Evidence, told: Row) -> Iterator[str]:
 
 REPRODUCE = """## How to reproduce
 
-`make bench-sessions-evidence` runs the final stage again and writes this page.
+`make bench-sessions-evidence` runs the final stage again and writes this page:
+`python -m benchmarks.sessions final --fresh`, about half an hour on two quiet cores,
+then `page`. `final` alone keeps the records that exist; `--fresh` moves them away
+first.
 Seeds, parameters and records stand in `benchmarks/sessions`; from the records alone,
 `python -m benchmarks.sessions page` writes the same page.
 WEKA's sessions are not part of this repository: without their file that part of the
@@ -390,7 +493,27 @@ CANNOT_SEE = """## Cannot see
 FINAL = "Tasks whose end nobody tells: each says which call is its last one."
 
 
-def _cannot_see(evidence: Evidence) -> Iterator[str]:
+TRIED = ("try", "explored (estimated)")
+"""Stages in which parameters and rules of the ledger and the window were explored."""
+
+
+def _tuning(told: Row) -> str:
+    runs = sum(told["spent"].get(stage, (0, 0.0))[0] for stage in TRIED)
+    sizes = ", ".join(f"`{arm}` {len(GRIDS[arm])}" for arm in PER_METRIC)
+    return (
+        f"- Equal tuning: the other arms had the sets of their grids ({sizes}) and no"
+        " more; rules and defaults of the ledger and the window were explored by hand"
+        f" before the freeze, in about {runs} runs, those of other arms beside them"
+        " included. How many sets of ours that were was not counted."
+    )
+
+
+def _cannot_see(evidence: Evidence, told: Row) -> Iterator[str]:
     yield CANNOT_SEE
+    yield _tuning(told)
+    absent = [title for title, _, some in SITUATIONS if not evidence.chosen(some)]
+    if absent:
+        yield f"- What was not run: {'; '.join(absent)}."
+    yield "- Of what stands beside the main cells, only the cells named there were run."
     if not evidence.chosen(_by_mix("no_final")):
         yield f"- {FINAL}"

@@ -8,6 +8,7 @@ from benchmarks.sessions.judged import (
     ABOVE,
     Answer,
     Regret,
+    better_gate,
     difference,
     gain,
     ranked,
@@ -17,7 +18,10 @@ from benchmarks.sessions.judged import (
 
 
 def short(
-    evidence: Evidence, made: Sequence[Answer], refuted: Sequence[Answer]
+    evidence: Evidence,
+    made: Sequence[Answer],
+    refuted: Sequence[Answer],
+    unexpected: Sequence[str],
 ) -> Iterator[str]:
     """The section.
 
@@ -25,6 +29,7 @@ def short(
         evidence: what was run.
         made: the aims.
         refuted: what would refute it.
+        unexpected: a line for each comparison in which no gain was expected.
     """
     yield "## In short"
     yield ""
@@ -35,6 +40,11 @@ def short(
     yield f"- Of {len(refuted)} things that would refute it, {len(true)} came true."
     for one in true:
         yield f"    - {one.name}."
+    shown = sum(": YES." in line for line in unexpected)
+    yield (
+        f"- Of {len(unexpected)} comparisons in which no gain was expected, {shown}"
+        " show one."
+    )
     for mode, metric in MODES.items():
         yield _against_gates(evidence, mode, metric)
     for metric in METRICS:
@@ -64,13 +74,11 @@ def _against_gates(evidence: Evidence, mode: str, metric: str) -> str:
     told = " and ".join(
         f"{difference(one.paired)} against `{one.other}`"
         for one in (
-            gain(evidence, mode, arm, ABOVE) for arm in ("gate_one", "gate_cell")
+            gain(evidence, mode, arm, ABOVE)
+            for arm in (better_gate(evidence, metric), "gate_cell")
         )
     )
     return f"- `{mode}` on {metric} at 1.2x and more: {told}."
-
-
-GATES = ("gate_one", "gate_cell")
 
 
 def _to_choose(evidence: Evidence, metric: str) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -68,12 +70,14 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.records: list[Record] = []
+        self._cut = False
         if path.exists():
-            with gzip.open(path, "rt", encoding="utf-8") as file:
-                self.records = [json.loads(line) for line in file]
+            self.records, self._cut = _whole(path)
 
     def add(self, records: Iterable[Record]) -> None:
         """Keeps some, on the disk too."""
+        if self._cut:
+            self.settle()
         made = list(records)
         self.records += made
         self._path.parent.mkdir(exist_ok=True)
@@ -95,12 +99,40 @@ class Store:
         """Writes all anew, in an order that does not depend on who was first."""
         self.records.sort(key=_order)
         text = "".join(json.dumps(one) + "\n" for one in self.records)
-        self._path.write_bytes(gzip.compress(text.encode(), mtime=0))
+        self._path.parent.mkdir(exist_ok=True)
+        whole = self._path.with_suffix(f".{os.getpid()}")
+        with whole.open("wb") as file:
+            file.write(gzip.compress(text.encode(), mtime=0))
+            file.flush()
+            os.fsync(file.fileno())
+        whole.replace(self._path)
+        self._cut = False
 
     def forget(self, arms: Sequence[str]) -> None:
         """Drops the records of some arms."""
         self.records = [one for one in self.records if one["arm"] not in arms]
         self.settle()
+
+
+def _whole(path: Path) -> tuple[list[Record], bool]:
+    """Its whole lines, and whether it was cut off, which is said."""
+    kept: list[Record] = []
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            for line in file:
+                kept.append(json.loads(line))  # noqa: PERF401  kept when the rest fails
+    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+        said = f"{path.name}: {len(kept)} records kept, the rest dropped ({error})"
+        print(said, file=sys.stderr)
+        return kept, True
+    return kept, False
+
+
+def move_away(path: Path) -> None:
+    """Keeps a stage's old records under a name with the time; nothing if none are."""
+    if path.exists():
+        at = time.strftime("%Y%m%d-%H%M%S")
+        path.rename(path.with_name(f"{path.name}.{at}.old"))
 
 
 def _order(one: Record) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.sessions.arms import METRICS
 from benchmarks.sessions.cells import LOAD, Cell
+from benchmarks.sessions.controls import Memoryless
 from benchmarks.sessions.evidence import (
     ARMS,
     ENGINES,
@@ -30,6 +31,9 @@ from benchmarks.sessions.judged import (
     ranked,
     three,
 )
+
+from admitperf.policies.session_aimd import SessionAimd
+from admitperf.policies.session_ledger import SessionLedger
 
 LIVE = ("protect", "shed", "aimd", "aimd_shed")
 GATED = ("gate_one:count", "gate_one:work", "gate_elephant:count", "gate_elephant:work")
@@ -282,13 +286,29 @@ def cost(evidence: Evidence) -> Iterator[str]:
     yield from table(["arm", "p50 us", "p99 us"], rows)
 
 
+OWN = (SessionLedger, SessionAimd, Memoryless)
+LATER = ("longest_wait_s",)
+"""Parameters that did not exist when the runs were made: it was the constant 10."""
+
+
+def effective(row: Row) -> Row:
+    """A run with its policy's defaults beside what was given."""
+    for policy in OWN:
+        if policy.name == row["policy"]:
+            every = policy.declared().items()
+            kept = {name: one.default for name, one in every if name not in LATER}
+            return {**row, "parameters": {**kept, **row["parameters"]}}
+    return row
+
+
 def frozen(evidence: Evidence) -> Iterator[str]:
     """The parameter set of each arm that has one."""
     rows = []
     for arm in shown(evidence, list(evidence.runs)):
         if one_set(arm):
             of_arm = evidence.of_arm(arm, evidence.runs)
-            rows.append([code(arm), "; ".join(map(code, sets(of_arm)))])
+            own = map(effective, of_arm)
+            rows.append([code(arm), "; ".join(map(code, sets(own)))])
     yield from table(["arm", "policy and parameters"], rows)
 
 
@@ -305,9 +325,19 @@ def by_the_cell(evidence: Evidence) -> Iterator[str]:
     yield from table(["cell", *METRICS], rows)
 
 
+ESTIMATED = "(estimated)"
+"""In the name of a stage whose time nobody counted."""
+
+
+def counted(about: Row) -> tuple[int, float]:
+    """Runs and processor seconds of all stages, without what is estimated."""
+    some = [one for stage, one in about["spent"].items() if ESTIMATED not in stage]
+    return sum(runs for runs, _ in some), sum(cpu_s for _, cpu_s in some)
+
+
 def spent(about: Row) -> Iterator[str]:
     """Runs and processor time, by stage."""
     rows = [(stage, *one) for stage, one in about["spent"].items()]
-    rows.append(("all", *map(sum, zip(*about["spent"].values(), strict=True))))
+    rows.append(("all that was counted", *counted(about)))
     told = ([stage, str(runs), three(cpu_s / 3600)] for stage, runs, cpu_s in rows)
     yield from table(["stage", "runs", "core-hours"], told)

@@ -44,7 +44,12 @@ RECORD = {
     "refusals": 210,
     "attempts": 1800,
     "jain": 0.98,
-    "gates": {"kv_ledger": [1000, 100], "slot_ledger": [1000, 50]},
+    "gates": {
+        "ledger_kv": [1000, 100],
+        "ledger_slots": [1000, 50],
+        "ledger_prefill": [1000, 10],
+        "task_wait_s": [1000, 5],
+    },
     "refused": {"kv_headroom": 100},
     "decisions": 2000,
     "decide_us": [20.0, 60.0],
@@ -92,6 +97,7 @@ def cells():
         for client in ("deaf", "polls"):
             yield ("final", engine, client, LOAD), NAMES
         yield ("burst", engine, "patient", LOAD), NAMES
+    yield ("no_final", "kv", "patient", LOAD), NAMES
     for mix in (*SHIFTED, "fan-out", "short"):
         for client in CLIENTS:
             yield (mix, "kv", client, LOAD), NAMES

@@ -1,5 +1,8 @@
 """The evidence about sessions: its runs repeat, and its controls are what they say."""
 
+import json
+from pathlib import Path
+
 import pytest
 from benchmarks.sessions import cells, controls, frozen, runs, stages
 from benchmarks.sessions.arms import GRIDS, METRICS, PER_METRIC, Choice
@@ -331,3 +334,62 @@ def test_records_are_kept_and_not_run_again(tmp_path, monkeypatch, gate):
     other = GATE._replace(parameters={"threshold": 0.6})
     with pytest.raises(SystemExit, match="stands there"):
         stages.made([other], again, by_set=False)
+
+
+def test_a_file_that_was_cut_off_keeps_its_whole_lines(tmp_path, capsys, gate):
+    """And says in one line that the rest was dropped; what is kept can be settled."""
+    path = tmp_path / "final.jsonl.gz"
+    stages.Store(path).add([gate])
+    first = path.read_bytes()
+    stages.Store(path).add([{**gate, "block": 2}])
+    path.write_bytes(path.read_bytes()[: len(first) + 40])
+    store = stages.Store(path)
+    assert store.records == [gate]
+    assert capsys.readouterr().err.count("\n") == 1
+    more = {**gate, "block": 3}
+    store.add([more])
+    assert stages.Store(path).records == [gate, more]
+    assert not capsys.readouterr().err
+
+
+def test_a_fresh_start_keeps_the_old_records_elsewhere(tmp_path, gate):
+    """They are moved, not lost, and none is believed."""
+    path = tmp_path / "final.jsonl.gz"
+    stages.move_away(path)
+    stages.Store(path).add([gate])
+    data = path.read_bytes()
+    stages.move_away(path)
+    assert not stages.Store(path).records
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == [data]
+
+
+def test_records_outlive_a_write_that_fails(tmp_path, monkeypatch, gate):
+    """The old file is replaced whole or not at all."""
+    path = tmp_path / "final.jsonl.gz"
+    store = stages.Store(path)
+    store.add([gate])
+
+    def full(_number):
+        raise OSError("no space")
+
+    monkeypatch.setattr(stages.os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        store.forget(["gate"])
+    assert stages.Store(path).records == [gate]
+
+
+def test_what_is_frozen_is_what_the_screen_chose():
+    """From the committed records, and by the rule of the protocol."""
+    folder = Path(stages.__file__).parent
+    path = folder / "records" / "screen.jsonl.gz"
+    if not path.exists():
+        pytest.skip("no records of the screen: records/screen.jsonl.gz")
+    arms, places = stages.choose(stages.Store(path).records)
+    plain = {
+        "arms": {name: one._asdict() for name, one in arms.items()},
+        "cells": {
+            cell: {name: one._asdict() for name, one in some.items()}
+            for cell, some in places.items()
+        },
+    }
+    assert plain == json.loads((folder / "frozen.json").read_text(encoding="utf-8"))

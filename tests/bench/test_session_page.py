@@ -3,14 +3,17 @@
 What is judged is synthetic here, but for the last test.
 """
 
+import gzip
 import json
 import re
+import sys
 
 import pytest
+from benchmarks.sessions import __main__ as command
 from benchmarks.sessions import page
 from benchmarks.sessions.cells import Cell
 from benchmarks.sessions.checks import checks
-from benchmarks.sessions.evidence import Evidence, EvidenceError, read
+from benchmarks.sessions.evidence import Evidence, EvidenceError, held, read
 from benchmarks.sessions.judged import (
     MARGIN,
     Gain,
@@ -60,7 +63,7 @@ def test_every_aim_is_met_by_runs_that_meet_it(good, written):
     assert [one.yes for one in aims(evidence)] == [True] * 5
     assert [one.yes for one in falsifiers(evidence)] == [False] * 8
     assert "MISSED" not in written
-    assert section(written, "What would have refuted it").count("YES") == 4
+    assert section(written, "What would have refuted it").count("YES") == 6
 
 
 def _in(row, **where):
@@ -227,7 +230,11 @@ def test_the_family_is_every_gain_of_both_modes(good, written):
 
 
 def _alone(gates):
-    return {**_none(gates), "kv_ledger": gates["kv_ledger"]}
+    return {**_none(gates), "ledger_kv": gates["ledger_kv"]}
+
+
+def _alone_but_a_wait(gates):
+    return {**_alone(gates), "task_wait_s": [1000, 900]}
 
 
 def _none(gates):
@@ -247,8 +254,18 @@ REFUTED = {
         lambda row: _in(row, arm="thin_shed", mix="final", load=1.5),
         {"count": lambda old: old + 0.2},
     ),
-    "The gates of `shed`": (lambda row: row["arm"] == "shed", {"gates": _alone}),
-    "The gates of `shed` never": (lambda row: row["arm"] == "shed", {"gates": _none}),
+    "The three ledger gates of `shed`": (
+        lambda row: row["arm"] == "shed",
+        {"gates": _alone},
+    ),
+    "The three ledger gates": (
+        lambda row: row["arm"] == "shed",
+        {"gates": _alone_but_a_wait},
+    ),
+    "The three ledger gates of `shed` never": (
+        lambda row: row["arm"] == "shed",
+        {"gates": _none},
+    ),
 }
 
 
@@ -272,7 +289,22 @@ def test_a_size_rule_that_fails_under_the_shift_does_not_refute(good):
 
 BROKEN = {
     "met the same tasks": (lambda row: row["arm"] == "shed", {"plan": "another"}),
-    "has 8 blocks": (lambda row: _in(row, arm="none", block=8), {"block": 9}),
+    "shift test is whole": (
+        lambda row: _in(row, arm="shed", mix="x4", block=8),
+        {"block": 9},
+    ),
+    "as cut for time": (
+        lambda row: _in(row, arm="shed", mix="burst", block=8),
+        {"block": 9},
+    ),
+    "controls are whole": (
+        lambda row: _in(row, arm="memoryless_shed", block=8),
+        {"block": 9},
+    ),
+    "has 8 blocks": (
+        lambda row: _in(row, arm="none", mix="final", block=8, client="patient"),
+        {"block": 9},
+    ),
     "one parameter set": (
         lambda row: _in(row, arm="aimd", mix="x2"),
         {"parameters": {"quantum": 9}},
@@ -294,6 +326,47 @@ def test_checks_say_nothing_of_what_is_right(good):
     assert not any(said for _, said in checks(Evidence.of(good), ABOUT))
     dear = {**ABOUT, "spent": {"final": [1, 3 * 3600 + 4]}}
     assert [said for _, said in checks(Evidence.of(good), dear) if said] == ["3.001"]
+    guessed = {**ABOUT, "spent": {"explored (estimated)": [1, 3 * 3600 + 4]}}
+    assert not any(said for _, said in checks(Evidence.of(good), guessed))
+
+
+def test_a_gate_that_speaks_for_admission_is_counted_nowhere():
+    """The ledger's own; another policy's gate of that name says what it says."""
+    gates = {"in_flight": [10, 9], "ledger_kv": [10, 1]}
+    row = {**record("shed", 1), "decisions": 10, "gates": gates}
+    assert held([{**row, "policy": "session_ledger"}]) == {"ledger_kv": 0.1}
+    assert held([{**row, "policy": "all_of"}])["in_flight"] == 0.9
+
+
+def test_nothing_run_is_no_crash():
+    """Each aim is missed, and what cannot be known is None."""
+    empty = Evidence.of([])
+    assert not any(one.yes for one in aims(empty))
+    row = {**record("shed", 1), "ttft_p95_ms": None}
+    assert Evidence.of([row]).mean("shed", Cell(*HERE), "ttft_p95_ms") is None
+
+
+@pytest.mark.parametrize("broken", ["nothing", "no about", "cut off"])
+def test_a_page_without_its_records_is_one_line(
+    broken, good, tmp_path, monkeypatch, capsys
+):
+    """Exit 2, and nothing is rewritten."""
+    lines = "".join(f"{json.dumps(row)}\n" for row in good[:500])
+    data = gzip.compress(lines.encode())
+    if broken != "nothing":
+        whole = data if broken == "no about" else data[: len(data) // 2]
+        (tmp_path / "final.jsonl.gz").write_bytes(whole)
+    if broken != "no about":
+        (tmp_path / page.ABOUT).write_text(json.dumps(ABOUT), encoding="utf-8")
+    before = sorted(tmp_path.iterdir())
+    write = page.write
+    monkeypatch.setattr(page, "write", lambda: write(tmp_path, tmp_path))
+    monkeypatch.setattr(sys, "argv", ["sessions", "page"])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_run_stands_in_the_records_once():
@@ -310,11 +383,15 @@ def test_the_screen_is_not_judged():
 # ------------------------------------------------------------------------------- page
 
 
-def test_the_page_says_what_it_is(written):
-    """Simulated first; what it cannot see last."""
+def test_the_page_says_what_it_is(good, written):
+    """Simulated first; what it cannot see last, and what was not run with it."""
     assert written.split("\n")[2].startswith("**SIMULATED**")
     assert written.rpartition("\n## ")[2].startswith("Cannot see")
-    assert "whose end nobody tells" in written
+    assert "What was not run" not in written
+    without = (row for row in good if row["mix"] not in ("no_final", "burst"))
+    last = page.text(Evidence.of(without), ABOUT).rpartition("\n## ")[2]
+    assert "whose end nobody tells" in last
+    assert "not run: Tasks that begin eight at a time; Without the end" in last
 
 
 def test_no_table_is_wider_than_a_page(written):
