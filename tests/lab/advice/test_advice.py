@@ -325,7 +325,12 @@ def test_sessions_come_before_requests(advised):
     """And what bounds requests must not refuse within one: no contradiction."""
     run = advised(logs.agents())
     assert names(run) == ["whole sessions", "bound on the queue", "several in one"]
-    assert listed(run) == ["session_ledger", "thunder_inspired", "concur_inspired", "front_door"]
+    assert listed(run) == [
+        "session_ledger",
+        "thunder_inspired",
+        "concur_inspired",
+        "front_door",
+    ]
     units = [shape.unit for shape in run.shapes]
     assert units[:2] == ["agent-session", "request that is in no session, or opens one"]
 
