@@ -426,7 +426,9 @@ def _parameters(evidence: Evidence) -> Iterator[str]:
     yield "Frozen before the final runs, from the training pool."
     yield "Thinning has the share of tasks that the ledger let in, block by block."
     yield "The ledger and the window stand here with the defaults they had;"
-    yield "`longest_wait_s` was no parameter then but the constant 10."
+    yield "`longest_wait_s` was no parameter then but the constant 10, and `in_flight`"
+    yield "was 8: with that, tasks of `fan-out` lose most of their calls' work, so that"
+    yield "it is 64 since."
     yield ""
     yield from tables.frozen(evidence)
     yield "`gate_cell` in each cell:"

@@ -290,13 +290,20 @@ OWN = (SessionLedger, SessionAimd, Memoryless)
 LATER = ("longest_wait_s",)
 """Parameters that did not exist when the runs were made: it was the constant 10."""
 
+AT_FREEZE = {"in_flight": 8}
+"""Defaults that were others then."""
+
 
 def effective(row: Row) -> Row:
     """A run with its policy's defaults beside what was given."""
     for policy in OWN:
         if policy.name == row["policy"]:
             every = policy.declared().items()
-            kept = {name: one.default for name, one in every if name not in LATER}
+            kept = {
+                name: AT_FREEZE.get(name, one.default)
+                for name, one in every
+                if name not in LATER
+            }
             return {**row, "parameters": {**kept, **row["parameters"]}}
     return row
 

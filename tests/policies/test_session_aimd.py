@@ -372,7 +372,7 @@ def test_a_full_window_refuses_the_next_new_session_and_no_live_one():
     assert (*said(refused), refused.wait) == ("slots", 503, "defer", "policy")
     assert gates(host)["active_sessions"] == (3.0, 3.0, True)
     host.sessions(*names(3))
-    assert gates(host)["session_in_flight"] == (0.0, 8.0, False)
+    assert gates(host)["session_in_flight"] == (0.0, 64.0, False)
 
 
 def test_a_cut_throws_nobody_out_and_lets_nobody_in():

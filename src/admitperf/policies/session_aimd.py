@@ -14,7 +14,13 @@ from admitperf.core.verdict import Verdict
 from admitperf.policies.parts.adaptive.window import Window
 from admitperf.policies.parts.live.elephants import NEVER_MS_PER_S, Elephants
 from admitperf.policies.parts.live.session import Session
-from admitperf.policies.parts.live.sessions import LEASE, LEASE_S, SESSIONS_MOST
+from admitperf.policies.parts.live.sessions import (
+    CALLS,
+    CALLS_MOST,
+    LEASE,
+    LEASE_S,
+    SESSIONS_MOST,
+)
 from admitperf.policies.parts.replicas import REPLICAS_MOST
 from admitperf.policies.parts.session_window.bounds import Bounds
 from admitperf.policies.parts.session_window.signs import Signs
@@ -211,14 +217,7 @@ class SessionAimd(Policy):
             origin="plain choice, tried in the simulator",
         ),
     ] = 2_000.0
-    in_flight: Annotated[
-        int,
-        Param(
-            "open calls of one session with its helpers",
-            low=1,
-            origin="research notes, 7.2",
-        ),
-    ] = 8
+    in_flight: Annotated[int, CALLS] = CALLS_MOST
     lease_s: Annotated[float, LEASE] = LEASE_S
 
     def __init__(self, **given: object) -> None:

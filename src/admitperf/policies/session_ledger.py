@@ -17,7 +17,7 @@ from admitperf.policies.parts.ledger.task import Task
 from admitperf.policies.parts.live.elephants import NEVER_MS_PER_S, Elephants
 from admitperf.policies.parts.live.retention import Retention
 from admitperf.policies.parts.live.session import Session
-from admitperf.policies.parts.live.sessions import LEASE, LEASE_S
+from admitperf.policies.parts.live.sessions import CALLS, CALLS_MOST, LEASE, LEASE_S
 from admitperf.policies.parts.stuck import PROBE_S
 from admitperf.policies.parts.tenancy.weights import weights_of
 
@@ -179,15 +179,7 @@ class SessionLedger(Policy):
             origin="off: an engine does not tell",
         ),
     ] = None
-    in_flight: Annotated[
-        int,
-        Param(
-            "calls of one session, its helpers' too, that may be open",
-            low=1,
-            high=1e6,
-            origin=_NOTES,
-        ),
-    ] = 8
+    in_flight: Annotated[int, CALLS] = CALLS_MOST
     weights: Annotated[
         str | None,
         Param(

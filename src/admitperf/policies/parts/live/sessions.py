@@ -37,6 +37,16 @@ LEASE = Param(
 )
 """How long a session lasts that nobody hears of, as a policy's parameter."""
 
+CALLS_MOST = 64
+CALLS = Param(
+    "calls of one session, its helpers' too, that may be open",
+    low=1,
+    high=1e6,
+    origin="plain choice: twice the 30 calls within two seconds that are feared of "
+    "agents; with the 8 of the research notes, 7.2, such tasks died in the simulator",
+)
+"""How many calls of one session may be open, as a policy's parameter."""
+
 SESSIONS_MOST = 2_000
 """Live sessions kept, and again as many that wait; beyond it the one that was silent
 longest goes. Plain choice: ten times the 200 that a decision's cost is promised for."""
