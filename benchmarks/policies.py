@@ -4,7 +4,7 @@
     python benchmarks/policies.py --write              and put into docs/results
     python benchmarks/policies.py --only kv deadlines  some of the regimes
     python benchmarks/policies.py --tune [--only kv]   each grid's best, as in TUNED
-    python benchmarks/policies.py --cost               what one decision costs
+    python benchmarks/policies.py --cost [--write]     what one decision costs
 
 SIMULATED: engines in virtual time. Every regime is a benchmark of its own: capacity
 measured without a policy, deadlines as multiples of the unloaded latency, six blocks
@@ -1137,6 +1137,15 @@ def page(asked: Asked, keys: Sequence[str], *, whole: bool) -> str:
     return "\n".join(lines)
 
 
+def costs_renewed(page_: str, told: str) -> str:
+    """The page with these costs in place of its own, all else as it was."""
+    head, own, rest = page_.partition("## What a decision costs\n")
+    rows, cpu, foot = rest.partition("\ncpu ")
+    if not (own and rows and cpu):
+        raise SystemExit(f"{PAGE}: has no costs to renew")
+    return f"{head}{told.rstrip()}\n{cpu}{foot}"
+
+
 def main() -> None:
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -1160,7 +1169,9 @@ def main() -> None:
         "\n".join(costs()) if given_.cost else page(asked, keys, whole=not given_.only)
     )
     print(text)
-    if given_.write and not (given_.cost or given_.only):
+    if given_.write and given_.cost:
+        text = costs_renewed(PAGE.read_text(encoding="utf-8"), text)
+    if given_.write and not given_.only:
         PAGE.write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
