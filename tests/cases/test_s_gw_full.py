@@ -63,27 +63,20 @@ def test_s_gw_01_what_the_queue_cannot_take_is_refused_at_once(bounded):
     assert door.empties()
 
 
-def most_at_once(stub):
-    """Requests inside the engine at once, at most."""
-    steps = {"start": 1, "end": -1, "cancelled": -1}
-    inside = most = 0
-    for one in sorted(stub.events(), key=lambda one: one["t"]):
-        inside += steps.get(one["event"], 0)
-        most = max(most, inside)
-    return most
-
-
 def test_s_gw_01_a_bound_on_the_queue_counts_what_was_let_in_since_it_was_seen(
     engine, door
 ):
-    """Between two looks at the engine a burst does not slip past the bound."""
-    stub = engine(**BUSY)
-    door = door(*before(stub.url, "queue_depth", max_waiting=7))
+    """Between two looks at the engine a burst does not slip past the bound.
+
+    The gateway is told how many run at once, or a look at eight that run while nobody
+    waits is taken for room; answers outlast a burst that a slow machine stretches.
+    """
+    stub = engine(**{**BUSY, "itl": 0.1})
+    words = before(stub.url, "queue_depth", max_waiting=7)
+    door = door(*words, "--slots", str(BUSY["slots"]))
     ends = burst(door.url, 40, over_s=1.0)
     served = sum(reply.status == 200 for _, reply, _ in ends)
-    assert served >= 8
-    # 16 where nothing ends within the burst; uncounted, all 40 would be inside
-    assert most_at_once(stub) <= 20
+    assert 8 <= served <= 16
     assert len(stub.events("start")) == served
     reasons = {r.one("x-admitperf-reason") for _, r, _ in ends if r.status != 200}
     assert reasons == {"queue_depth"}

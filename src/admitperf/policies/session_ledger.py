@@ -1,5 +1,6 @@
 """Decide once about a task, by what every task under way will still need."""
 
+from collections.abc import Set as AbstractSet
 from typing import Annotated, NamedTuple
 
 from admitperf.core.charge import Charge
@@ -30,6 +31,7 @@ GATES = (
 
 KV, SLOTS, PREFILL = range(3)
 CAPACITY = tuple(reason for _, reason in GATES)
+TOO_LATE = "deadline_unmeetable"
 
 WAIT_LEAST_S = 0.25
 """Shortest wait told. Plain choice: a gateway reads its engines that often."""
@@ -71,8 +73,8 @@ class SessionLedger(Policy):
     Three things are held for a task from its first call to its last, while it runs a
     tool too, then less and less: KV cache, decode slots, and prefill. Later calls are
     served without a look at them. A task that does not fit is told when to come again,
-    or at once that waiting would cost it its deadline. In the mode `shed` the task that
-    would take most to finish has to leave when new ones are turned away.
+    or at once that it would wait too long. In the mode `shed` the task that would take
+    most to finish has to leave when new ones are turned away.
     """
 
     name = "session_ledger"
@@ -86,7 +88,7 @@ class SessionLedger(Policy):
         "session_in_flight",
         "session_quota",
         "tenant_share",
-        "deadline_unmeetable",
+        TOO_LATE,
         "too_large",
     )
     requires = (KV_CAPACITY_TOKENS, IN_FLIGHT, "session", "input_tokens")
@@ -247,15 +249,15 @@ class SessionLedger(Policy):
         """A sign of life; who is turned away may cost an old task its place."""
         task = self._books.task(metrics.request)
         began = task is not None and task.live
-        if d.verdict is Verdict.ADMIT:
-            self._let_in_s = metrics.now_s if not began else self._let_in_s
+        if d.verdict is Verdict.ADMIT and not began:
+            self._let_in_s = metrics.now_s
         elif task is not None and d.reason == "session_quota":
             task.cut = True
             self._elephants.left(task)
             return None
-        elif not began:
-            self._turned_away(metrics, task, d)
-        if d.reason == "deadline_unmeetable" and task is not None and not began:
+        elif not began and d.reason in (*CAPACITY, TOO_LATE):
+            self._turned_away(metrics, task)
+        if d.reason == TOO_LATE and task is not None and not began:
             self._books.end(task)  # told no; who comes back begins to wait anew
         if metrics.request.session is None:
             held = metrics.request.input_tokens or 0
@@ -291,15 +293,15 @@ class SessionLedger(Policy):
 
     def _begins(self, metrics: Snapshot, task: Task | None) -> Decision:
         needs = self._books.needs_of(metrics.request, task)
-        short = self._short(metrics, needs)
-        if self._over_share(metrics, needs) and not self._is_idle(metrics):
-            return self.reject("tenant_share", estimate_ms=self._share_ms(metrics))
-        if short is None or self._is_idle(metrics):
+        short, over = self._short(metrics, needs), self._over_share(metrics, needs)
+        if not (short or over) or self._is_idle(metrics):
             return self.admit()
+        if over or short is None:
+            return self.reject("tenant_share", estimate_ms=self._share_ms(metrics))
         in_all_s = self._waited_s(metrics, task) + short.wait_s
         if metrics.gate("task_wait_s", in_all_s, self._patience_s(metrics), ">"):
             wait_ms = 1000 * short.wait_s
-            return self.reject("deadline_unmeetable", estimate_ms=wait_ms)
+            return self.reject(TOO_LATE, estimate_ms=wait_ms)
         return self._later(short)
 
     def _later(self, short: _Short) -> Decision:
@@ -392,55 +394,51 @@ class SessionLedger(Policy):
     def _over_share(self, metrics: Snapshot, needs: Needs) -> bool:
         """Whether a tenant would have more than its share while another one waits."""
         tenant, bound = metrics.request.tenant, self._bounds(metrics)[0]
-        if bound is None or not self._others_want(metrics):
+        if bound is None or not self._wanting(metrics) - {tenant}:
             return False
         if self._held(metrics)[0] < SHARED_FROM * bound:
             return False
         mine = self._books.tenant_kv(tenant) + needs.all[0]
-        return metrics.gate("tenant_kv", mine, self._share(tenant) * bound, ">")
-
-    def _others_want(self, metrics: Snapshot) -> bool:
-        """Whether another tenant was turned away lately though under its share."""
-        then_s = metrics.now_s - WANTED_WAITS * self.longest_wait_s
-        tenant = metrics.request.tenant
-        return any(
-            one != tenant and at_s >= then_s for one, at_s in self._wanted.items()
+        return metrics.gate(
+            "tenant_kv", mine, self._share(metrics, tenant) * bound, ">"
         )
 
-    def _share(self, tenant: str | None) -> float:
+    def _wanting(self, metrics: Snapshot) -> AbstractSet[str | None]:
+        """Tenants turned away lately though under their share."""
+        then_s = metrics.now_s - WANTED_WAITS * self.longest_wait_s
+        return {one for one, at_s in self._wanted.items() if at_s >= then_s}
+
+    def _share(self, metrics: Snapshot, tenant: str | None) -> float:
         """Of the cache, among those that have a task or want one."""
-        others = (self._books.tenants | self._wanted.keys()) - {tenant}
+        others = (self._books.tenants | self._wanting(metrics)) - {tenant}
         own = self._weights.get(tenant or "", 1.0)
         return own / (own + sum(self._weights.get(one or "", 1.0) for one in others))
 
     def _share_ms(self, metrics: Snapshot) -> float:
         own = self._books.tenant_kv(metrics.request.tenant)
-        return 1000 * self._wait_s(metrics, 0, own)
+        return 1000 * self._wait_s(metrics, KV, own)
 
-    def _turned_away(self, metrics: Snapshot, task: Task | None, d: Decision) -> None:
+    def _turned_away(self, metrics: Snapshot, task: Task | None) -> None:
         """Notes which tenant wants in, and in the mode shed looks who has to leave."""
-        if d.reason not in (*CAPACITY, "deadline_unmeetable"):
-            return
-        tenant, bound = metrics.request.tenant, self._bounds(metrics)[0]
         needs = self._books.needs_of(metrics.request, task)
-        under = bound is not None and (
-            self._books.tenant_kv(tenant) + needs.all[0] <= self._share(tenant) * bound
-        )
-        if under:
-            self._wants(metrics)
+        self._wants(metrics, needs)
+        if self.mode != "shed" or metrics.now_s - self._looked_s < SHED_EVERY_S:
+            return
         short = self._short(metrics, needs)
-        due = metrics.now_s - self._looked_s >= SHED_EVERY_S
-        if self.mode == "shed" and short is not None and due:
+        if short is not None:
             self._looked_s = metrics.now_s
             self._shed(metrics, needs, short.place)
 
-    def _wants(self, metrics: Snapshot) -> None:
-        """Notes it; those who have not come back for long want nothing any more."""
-        then_s = metrics.now_s - WANTED_WAITS * self.longest_wait_s
-        kept = {one: at_s for one, at_s in self._wanted.items() if at_s >= then_s}
-        if len(kept) < WANTED_MOST:
-            kept[metrics.request.tenant] = metrics.now_s
-        self._wanted = kept
+    def _wants(self, metrics: Snapshot, needs: Needs) -> None:
+        """Notes who was turned away under its share; who has not been back is gone."""
+        tenant, bound = metrics.request.tenant, self._bounds(metrics)[0]
+        mine = self._books.tenant_kv(tenant) + needs.all[0]
+        if bound is None or mine > self._share(metrics, tenant) * bound:
+            return
+        wanting = self._wanting(metrics)
+        self._wanted = {one: self._wanted[one] for one in wanting}
+        if tenant in wanting or len(wanting) < WANTED_MOST:
+            self._wanted[tenant] = metrics.now_s
 
     def _shed(self, metrics: Snapshot, needs: Needs, place: int) -> None:
         """Marks who would take most to finish, if that is far more than a newcomer."""
@@ -460,4 +458,4 @@ class SessionLedger(Policy):
         if bound is None or task.tenant == metrics.request.tenant:
             return False
         held = self._books.tenant_kv(task.tenant)
-        return held <= self._share(task.tenant) * bound
+        return held <= self._share(metrics, task.tenant) * bound
