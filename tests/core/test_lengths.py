@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.rules import QUIET, admits, rule
 
-from admitperf.core.lengths import CLASSES_MOST, KEPT, SHRINK, Lengths
+from admitperf.core.lengths import CLASSES_MOST, SHRINK, Lengths
+from admitperf.core.recent import KEPT
 from admitperf.core.request import Request
 from admitperf.testing import FakeClock, snapshot
 

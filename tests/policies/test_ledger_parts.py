@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admitperf.core.outcome import Outcome
+from admitperf.core.recent import KEPT, Recent
 from admitperf.core.request import Request
 from admitperf.policies.parts.ledger.engine import (
     ADOPT_S,
@@ -33,7 +34,6 @@ from admitperf.policies.parts.ledger.history import (
 )
 from admitperf.policies.parts.ledger.needs import Needs
 from admitperf.policies.parts.ledger.rate import LOOKS_BACK_S, Rate
-from admitperf.policies.parts.ledger.recent import KEPT, Recent
 from admitperf.policies.parts.ledger.sums import Sums
 from admitperf.policies.parts.ledger.task import WEIGHT, Task
 from admitperf.policies.parts.replicas import REPLICAS_MOST

@@ -6,19 +6,15 @@ with the tenant; with the size of the prompt; the session. A class that has seen
 leans on the one around it.
 """
 
-from bisect import bisect_left, insort
 from collections import OrderedDict, deque
 from collections.abc import Hashable
-from math import ceil
 
+from admitperf.core.recent import Recent
 from admitperf.core.request import Request
 
 SHRINK = 30
 """Answers of its own at which a class counts as much as the class around it. Origin:
 research notes, 7.1: fewer than 30 samples are shrunk to the mean of the class."""
-
-KEPT = 256
-"""Answers remembered for a class. Plain choice: a quantile of 0.95 rests on 13."""
 
 RECENT = 16
 DRIFTED = 15
@@ -30,50 +26,39 @@ CLASSES_MOST = 1000
 """Classes remembered, the ones used last. Plain choice: about 4 MB at most."""
 
 
-class _Class:
-    """The last answers of one class, in order of time and of length."""
+class _Class(Recent):
+    """The last answers of one class, which may change."""
 
-    __slots__ = ("_latest", "_since", "_squares", "_sum", "ordered")
+    __slots__ = ("_since", "_squares", "_sum")
 
     def __init__(self) -> None:
-        self._latest: deque[int] = deque()
-        self.ordered: list[int] = []
+        super().__init__()
         self._since = 0
-        self._sum = self._squares = 0
-
-    def __len__(self) -> int:
-        return len(self.ordered)
+        self._sum: float = 0
+        self._squares: float = 0
 
     def learn(self, tokens: int) -> None:
-        self._latest.append(tokens)
-        insort(self.ordered, tokens)
-        self._sum += tokens
-        self._squares += tokens * tokens
+        oldest = self.add(tokens) or 0
+        self._sum += tokens - oldest
+        self._squares += tokens * tokens - oldest * oldest
         self._since += 1
         if self._since >= RECENT and len(self) >= 2 * RECENT:
             self._since = 0
             self._forget_past_if_drifted()
-        if len(self) > KEPT:
-            self._forget(self._latest.popleft())
 
     def moments(self) -> tuple[float, float]:
         """Mean and variance. Whole numbers are added up: nothing is rounded off."""
         n = len(self)
         return self._sum / n, (n * self._squares - self._sum**2) / n**2
 
-    def _forget(self, tokens: int) -> None:
-        del self.ordered[bisect_left(self.ordered, tokens)]
-        self._sum -= tokens
-        self._squares -= tokens * tokens
-
     def _forget_past_if_drifted(self) -> None:
-        latest = list(self._latest)
+        latest = list(self.latest)
         before, recent = sorted(latest[:-RECENT]), latest[-RECENT:]
         middle = before[(len(before) - 1) // 2]
         above = sum(tokens > middle for tokens in recent)
         below = sum(tokens < middle for tokens in recent)
         if max(above, below) >= DRIFTED:
-            self._latest = deque(recent)
+            self.latest = deque(recent)
             self.ordered = sorted(recent)
             self._sum = sum(recent)
             self._squares = sum(one * one for one in recent)
@@ -149,8 +134,7 @@ class Lengths:
         for key in _keys(request):
             found = self._classes.get(key)
             if found is not None:
-                n = len(found.ordered)
-                own = found.ordered[max(1, ceil(q * n)) - 1]  # by nearest rank
+                n, own = len(found), found.quantile(q) or 0.0
                 lean = own if guess is None else guess
                 guess = (n * own + SHRINK * lean) / (n + SHRINK)
         return guess

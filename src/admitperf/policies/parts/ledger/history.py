@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from admitperf.policies.parts.ledger.recent import Recent
+from admitperf.core.recent import Recent
 
 SERVICE_S = 5.7
 GAP_S = 0.3
