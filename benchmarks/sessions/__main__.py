@@ -3,6 +3,7 @@
     python -m benchmarks.sessions try --arm none thunder --engine kv --blocks 2
     python -m benchmarks.sessions screen [--arms protect shed] [--write]
     python -m benchmarks.sessions final [--only final shift extra] [--fresh]
+    python -m benchmarks.sessions again [--blocks 1 2]
     python -m benchmarks.sessions cost
     python -m benchmarks.sessions page
 
@@ -14,7 +15,7 @@ import json
 import sys
 from collections import Counter, defaultdict
 
-from benchmarks.sessions import explore, frozen, page, stages
+from benchmarks.sessions import again, explore, frozen, page, stages
 from benchmarks.sessions.arms import GRIDS
 from benchmarks.sessions.cells import CLIENTS, ENGINES, LOAD, Cell
 from benchmarks.sessions.evidence import EvidenceError
@@ -32,6 +33,7 @@ def main() -> None:
     )
     _screen(commands.add_parser("screen", help="every grid, on the training pool"))
     _final(commands.add_parser("final", help="all arms, on the other pool"))
+    _again(commands.add_parser("again", help="kept runs with the policies of now"))
     cost = commands.add_parser("cost", help="processor time of all runs so far")
     cost.set_defaults(run=_cost)
     paper = commands.add_parser("page", help="docs/results/sessions.md from records")
@@ -113,6 +115,17 @@ def _finished(told: argparse.Namespace) -> None:
         whole &= stages.made(stages.final_jobs(stage), store, by_set=False)
     page.save()
     sys.exit(not whole)
+
+
+def _again(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_renewed)
+    parser.add_argument("--arms", nargs="+", default=again.ARMS, choices=again.ARMS)
+    parser.add_argument("--blocks", nargs="+", default=[1, 2], type=int)
+
+
+def _renewed(told: argparse.Namespace) -> None:
+    for line in again.told(told.arms, told.blocks):
+        print(line)
 
 
 def _page(_told: argparse.Namespace) -> None:

@@ -479,6 +479,8 @@ then `page`. `final` alone keeps the records that exist; `--fresh` moves them aw
 first.
 Seeds, parameters and records stand in `benchmarks/sessions`; from the records alone,
 `python -m benchmarks.sessions page` writes the same page.
+The records are of the commit that froze the parameters; `python -m benchmarks.sessions
+again` runs some of them with the policies as they are now and says what has changed.
 WEKA's sessions are not part of this repository: without their file that part of the
 shift test is left out, and says so.
 """

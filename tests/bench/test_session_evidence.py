@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.sessions import cells, controls, frozen, runs, stages
+from benchmarks.sessions import again, cells, controls, frozen, runs, stages
 from benchmarks.sessions.arms import GRIDS, METRICS, PER_METRIC, Choice
-from benchmarks.sessions.cells import Cell, caller
+from benchmarks.sessions.cells import LOAD, Cell, caller
 from benchmarks.sessions.mix import mix
-from benchmarks.sessions.runs import Job, run_group, run_one
+from benchmarks.sessions.runs import Group, Job, run_group, run_one
+from benchmarks.sessions.stages import FINAL, Store
 
 from admitperf.bench.callers.callers import planned
 from admitperf.core.notice import hushed
@@ -393,3 +394,30 @@ def test_what_is_frozen_is_what_the_screen_chose():
         },
     }
     assert plain == json.loads((folder / "frozen.json").read_text(encoding="utf-8"))
+
+
+def test_again_tells_what_has_become_of_kept_runs(monkeypatch):
+    """As recorded and now, each run beside its own record."""
+    cell = Cell("final", "kv", "patient", LOAD)
+    job = Job("final", cell, 1, "protect", "session_ledger", {})
+    kept = next(
+        one
+        for one in Store(again.RECORDS / "final.jsonl.gz").records
+        if (one["engine"], one["client"], one["load"]) == ("kv", "patient", LOAD)
+        and (one["block"], one["arm"]) == (1, "protect")
+    )
+    now = {**kept, "count": kept["count"] - 0.25}
+    monkeypatch.setattr(again, "run_all", lambda _jobs: [Group([job], [now], None)])
+    _, line = again.told(["protect"], [1])
+    moved = f"count {kept['count']:.3f} -> {kept['count'] - 0.25:.3f}"
+    assert line.startswith("final    protect")
+    assert moved in line
+    assert "0 of 1 runs alike, count of one moved by 0.250" in line
+
+
+def test_again_runs_our_arms_in_every_main_cell():
+    """And where one task has many calls open."""
+    made = again.jobs(["shed"], [1, 2])
+    assert {job.cell for job in made} >= set(FINAL)
+    assert any(job.cell.mix == "fan-out" for job in made)
+    assert {(job.arm, job.policy) for job in made} == {("shed", "session_ledger")}
