@@ -108,20 +108,34 @@ def free_port() -> int:
         return found
 
 
-def wait_for(child: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    """Waits until it is healthy; ends this script when it never is."""
-    pause, until_ns = threading.Event(), SYSTEM.monotonic_ns() + START_S * 1e9
-    while not healthy(port):
+def wait_for(
+    child: "subprocess.Popen[bytes]",
+    port: int,
+    log: Path,
+    path: str = "/health",
+    within_s: float = START_S,
+) -> None:
+    """Waits until a server is ready; ends this script when it never is.
+
+    Args:
+        child: the server.
+        port: its port.
+        log: what it prints.
+        path: that it answers with 200 once it is ready.
+        within_s: seconds it may take.
+    """
+    pause, until_ns = threading.Event(), SYSTEM.monotonic_ns() + within_s * 1e9
+    while not is_ready(port, path):
         if child.poll() is not None or SYSTEM.monotonic_ns() > until_ns:
-            sys.exit(f"vLLM did not start; the end of {log} says why")
-        pause.wait(0.5)
+            sys.exit(f"no server; the end of {log} says why")
+        pause.wait(0.1)
 
 
-def healthy(port: int) -> bool:
-    """Whether a server says that it is ready."""
+def is_ready(port: int, path: str) -> bool:
+    """Whether a server says that it is."""
     connection = HTTPConnection("127.0.0.1", port, timeout=2)
     try:
-        connection.request("GET", "/health")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     except (OSError, HTTPException):
         return False

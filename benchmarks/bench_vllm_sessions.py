@@ -20,17 +20,15 @@ import signal
 import statistics
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from bench_vllm import BUILT, RESULTS, end, free_port, served
+from bench_vllm import BUILT, RESULTS, end, free_port, served, wait_for
 from machine import machine
 
 from admitperf.bench.callers.callers import Callers, Plan, planned
@@ -167,7 +165,7 @@ def gateway(url: str, arm: Arm, folder: Path) -> Iterator[str]:
     with suppress(OSError):  # first like the instrument, or the server holds it up
         os.sched_setscheduler(child.pid, os.SCHED_RR, os.sched_param(1))
     try:
-        wait_until_ready(child, port, folder)
+        wait_for(child, port, folder / "gateway.txt", "/ready", READY_S)
         yield f"http://127.0.0.1:{port}"
     finally:
         end(child)
@@ -185,27 +183,6 @@ def document(url: str, port: int, arm: Arm, folder: Path) -> dict[str, Any]:
         "pools": [pool],
         "server": {"drain_s": 1},
     }
-
-
-def wait_until_ready(child: "subprocess.Popen[bytes]", port: int, folder: Path) -> None:
-    """Waits until it has read the server; ends this script when it never has."""
-    pause, until_ns = threading.Event(), SYSTEM.monotonic_ns() + READY_S * 1e9
-    while not ready(port):
-        if child.poll() is not None or SYSTEM.monotonic_ns() > until_ns:
-            sys.exit(f"no gateway: {(folder / 'gateway.txt').read_text()[-2000:]}")
-        pause.wait(0.1)
-
-
-def ready(port: int) -> bool:
-    """Whether a gateway would take requests."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
-        connection.request("GET", "/ready")
-        return connection.getresponse().status == 200
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 class Front(HttpTarget):

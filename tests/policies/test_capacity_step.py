@@ -3,10 +3,8 @@
 What `docs/results/adaptive.md` shows with ten seeds, here with two others and room.
 """
 
-import importlib.util
-import sys
-
 import pytest
+from tests.scripts import script
 
 PHASE_S = 40.0
 SETTLED_S = 15.0
@@ -17,18 +15,7 @@ SWING = 0.40
 @pytest.fixture(scope="module")
 def adaptive(request):
     """The benchmark, as a module."""
-    folder = request.config.rootpath / "benchmarks"
-    sys.path.insert(0, str(folder))
-    try:
-        spec = importlib.util.spec_from_file_location(
-            "adaptive_benchmark", folder / "adaptive.py"
-        )
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(folder))
-    return module
+    return script(request.config.rootpath, "adaptive")
 
 
 @pytest.mark.parametrize("arm", ["aimd", "gradient"])

@@ -3,13 +3,12 @@
 Needs what `tests/real/test_vllm_probe.py` needs.
 """
 
-import importlib.util
 import json
-import sys
 
 import pytest
 from tests.real.test_bench_llamacpp import call
 from tests.real.test_bench_vllm import BLOCK, vllm  # noqa: F401  a fixture
+from tests.scripts import script
 
 from admitperf.bench.callers.callers import Callers, planned
 from admitperf.bench.harness.target import Arm
@@ -24,18 +23,7 @@ ANSWER = 40
 @pytest.fixture(scope="module")
 def benchmark_of_sessions(request):
     """The benchmark, as a module."""
-    folder = request.config.rootpath / "benchmarks"
-    sys.path.insert(0, str(folder))
-    try:
-        spec = importlib.util.spec_from_file_location(
-            "vllm_sessions_benchmark", folder / "bench_vllm_sessions.py"
-        )
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(folder))
-    return module
+    return script(request.config.rootpath, "bench_vllm_sessions")
 
 
 @pytest.fixture(scope="module")
