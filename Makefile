@@ -47,7 +47,8 @@ types: $(VENV)/.tools ## mypy, strict
 	@$(BIN)/mypy
 
 docs: $(VENV)/.tools ## build the site, a broken link fails
-	@$(BIN)/zensical build --clean --strict
+	@rm -rf site  # not --clean: that would empty all of .cache, the engines built there too
+	@$(BIN)/zensical build --strict
 
 bench: $(VENV)/.tools ## the speed tables, and the proof of the statistics
 	@$(BIN)/python benchmarks/run.py
