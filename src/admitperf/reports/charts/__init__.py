@@ -1,0 +1,1 @@
+"""Figures as Vega-Lite, drawn from the numbers of a JSON document."""

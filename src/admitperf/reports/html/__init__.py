@@ -1,0 +1,1 @@
+"""Sheets as one HTML file that needs nothing else."""

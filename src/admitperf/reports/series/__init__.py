@@ -1,0 +1,1 @@
+"""Numbers over time, for whoever draws them."""

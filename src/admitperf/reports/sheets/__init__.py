@@ -1,0 +1,1 @@
+"""Pages as data: what stands on a page, whoever shows it."""
