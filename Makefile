@@ -8,7 +8,7 @@ PYTEST := $(RUN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types docs bench bench-demo bench-sessions golden ci \
+.PHONY: help setup demo test lint types docs bench bench-demo bench-sessions golden screenshots ci \
   bench-sessions-evidence test-engines test-ray test-vllm bench-vllm bench-vllm-sessions
 
 help: ## list the targets
@@ -53,6 +53,8 @@ docs: $(VENV)/.tools ## build the site, a broken link fails
 bench: $(VENV)/.tools ## the speed tables, and the proof of the statistics
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/reports.py
+	@$(BIN)/python benchmarks/html.py
+	@$(BIN)/python benchmarks/dashboard.py
 	@$(BIN)/python benchmarks/method.py
 	@$(BIN)/python benchmarks/method_engine.py
 	@$(BIN)/python benchmarks/simulator.py
@@ -71,6 +73,9 @@ bench-sessions: $(VENV)/.tools ## the same of long agent sessions: an hour
 bench-sessions-evidence: $(VENV)/.tools ## whole agent sessions, simulated: half an hour on two cores
 	@$(BIN)/python -m benchmarks.sessions final --fresh
 	@$(BIN)/python -m benchmarks.sessions page
+
+screenshots: $(VENV)/.tools ## take the pictures of the dashboard (needs Chromium)
+	@$(BIN)/python tools/screenshots.py
 
 golden: $(VENV)/.tools ## rewrite the golden files, then look at the diff
 	@$(PYTEST) -m "not real_engine and not real_vllm and not ray" --update
@@ -100,6 +105,7 @@ bench-vllm-sessions: $(VENV)/.tools ## the same claim on that vLLM: agents throu
 ci: lint types docs demo test-engines ## what CI runs
 	@$(BIN)/python benchmarks/run.py --quick
 	@$(BIN)/python benchmarks/reports.py --quick
+	@$(BIN)/python benchmarks/html.py --quick
 	@$(BIN)/python benchmarks/method.py --quick
 	@$(BIN)/python benchmarks/method_engine.py --quick
 	@$(BIN)/python benchmarks/simulator.py --quick

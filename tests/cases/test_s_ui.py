@@ -14,7 +14,7 @@ from tests.cases import arms
 from tests.cases.conftest import PROGRAM
 from tests.cases.mapping import log_of
 from tests.real.process import running
-from tests.reports.byhand import header, jsonl, kv
+from tests.reports.byhand import header, jsonl, kv, outcome
 
 ESCAPES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 """Everything a terminal obeys, but for the tab and the line end."""
@@ -32,7 +32,8 @@ def page(data):
 def log(write):
     """A log whose notes are not ASCII."""
     lines = [kv(n, 0.3 + n / 100) for n in range(1, 90)]
-    return write([header(notes=ODD_NOTES), *lines], "x.jsonl")
+    ends = [outcome(n) for n in range(1, 60)]
+    return write([header(notes=ODD_NOTES), *lines, *ends], "x.jsonl")
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +64,9 @@ def verbs(experiments, log, page, stub):
         "experiments": "experiments",
         "log": f"log expand {log}",
         "demo": "demo --recorded",
+        "report-html": f"report {log} --html page.html",
+        "compare-html": f"compare {BOUND['sound']} {BASE['sound']} --html pair.html",
+        "doctor": f"doctor --log {log}",
     }
 
 
@@ -70,7 +74,7 @@ BOUND = {name: f"experiments/{name}/queue_depth" for name in ("sound", "inert")}
 BASE = {name: f"experiments/{name}/no_admission" for name in ("sound", "inert")}
 VERBS = (
     "signals", "watch", "reach", "policies", "report", "compare", "experiments", "log",
-    "demo",
+    "demo", "report-html", "compare-html", "doctor",
 )  # fmt: skip
 
 
@@ -78,7 +82,9 @@ VERBS = (
 
 
 @pytest.mark.parametrize("reader", ["head -1", "true"])
-@pytest.mark.parametrize("verb", ["report", "compare", "experiments", "demo", "help"])
+@pytest.mark.parametrize(
+    "verb", ["report", "doctor", "compare", "experiments", "demo", "help"]
+)
 def test_s_ui_03_a_reader_that_goes_away_ends_it_quietly(shell, verbs, verb, reader):
     """No traceback, no ignored exception; exit code 0 or 141."""
     line = {"help": "report --help", **verbs}[verb]

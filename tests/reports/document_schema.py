@@ -16,6 +16,7 @@ from admitperf.reports.pages.items import Item
 from admitperf.reports.ratio import Share
 from admitperf.reports.report import RunReport
 from admitperf.reports.runs.log import Files
+from admitperf.reports.series.series import Series
 
 _PLAIN = {
     str: {"type": "string"},
@@ -92,7 +93,7 @@ def meanings(kind):
 def report_schema():
     """The schema of what `report --json` prints."""
     made = {}
-    for kind in (RunReport, Item, Files, Checked):
+    for kind in (RunReport, Item, Files, Checked, Series):
         schema_of(kind, made)
     run = made["RunReport"]
     run["properties"]["goodput"] = {
@@ -107,6 +108,10 @@ def report_schema():
         "description": "the seven reporting items, liveness first.",
     }
     run["required"] = list(run["properties"])
+    run["properties"]["series"] = {
+        "anyOf": [schema_of(Series, made), {"type": "null"}],
+        "description": "only with --series: the run over time.",
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:admitperf:report:{SCHEMA}",

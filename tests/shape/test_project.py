@@ -6,7 +6,7 @@ import subprocess
 TARGETS = {
     "help", "setup", "demo", "test", "lint", "types", "docs", "bench", "golden", "ci",
     "test-engines", "test-vllm", "test-ray", "bench-demo", "bench-sessions",
-    "bench-sessions-evidence", "bench-vllm", "bench-vllm-sessions",
+    "bench-sessions-evidence", "bench-vllm", "bench-vllm-sessions", "screenshots",
 }  # fmt: skip
 
 

@@ -32,6 +32,10 @@ COMMANDS = {
         "admitperf.cli.advise:command",
         "Say which shape of policy follows from a log.",
     ),
+    "doctor": (
+        "admitperf.cli.doctor:command",
+        "Say what is set up wrong, and how to fix it.",
+    ),
     "compare": (
         "admitperf.cli.compare:command",
         "Compare policies: checks before numbers.",
@@ -53,6 +57,10 @@ COMMANDS = {
     "bench": (
         "admitperf.cli.bench:command",
         "Run and read benchmarks of policies.",
+    ),
+    "dashboard": (
+        "admitperf.cli.dashboard:command",
+        "Look at logs in a browser.",
     ),
     "demo": ("admitperf.cli.demo:command", "Show the argument on a simulated engine."),
 }

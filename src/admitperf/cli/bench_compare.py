@@ -1,14 +1,17 @@
 """`admitperf bench compare`."""
 
 import json
+import shlex
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from admitperf.cli import colour, html_file
 from admitperf.cli.reading import UnreadableInput
-from admitperf.reports.wording import printable
+from admitperf.reports.wording import as_written, printable
 
 if TYPE_CHECKING:
     from admitperf.bench.design.claims import Claim
@@ -28,6 +31,7 @@ class _Options(TypedDict):
     checking: bool
     claim: "Claim"
     as_json: bool
+    html: str | None
 
 
 @click.command()
@@ -75,6 +79,7 @@ class _Options(TypedDict):
     help="What --check asks of every arm.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@html_file.html_option
 def command(experiment: str, **options: Unpack[_Options]) -> None:
     """Say which policy of a benchmark won, and by how much.
 
@@ -93,6 +98,10 @@ def command(experiment: str, **options: Unpack[_Options]) -> None:
     """
     from admitperf.core.errors import AdmitPerfError
 
+    if options["as_json"] and options["html"] is not None:
+        raise click.UsageError("--json and --html are two forms: choose one")
+    if options["html"] is not None:
+        html_file.ready(options["html"])
     try:
         shown(_read(_folder(experiment, options["root"])), **options)
     except AdmitPerfError as error:
@@ -105,7 +114,8 @@ def shown(found: "Experiment", **options: Unpack[_Options]) -> None:
     Raises:
         AdmitPerfError: it cannot be compared, or a plot cannot be written.
     """
-    made = _compared(found, options["metric"])
+    with as_written() if options["html"] is not None else nullcontext():
+        made = _compared(found, options["metric"])
     _known(made, options["only"])
     _plotted(made, options["plots"])
     _show(made, found, options)
@@ -150,16 +160,31 @@ def _plotted(made: "Verdicts", plots: tuple[Path, ...]) -> None:
 def _show(made: "Verdicts", found: "Experiment", options: _Options) -> None:
     from admitperf.bench.pages import page
     from admitperf.bench.pages.document import document
+    from admitperf.bench.pages.sheet import bench_sheet
 
     claim = options["claim"] if options["checking"] else None
     only = options["only"]
-    if options["as_json"]:
-        plain = document(made, claim, only)
+    plain = document(made, claim, only, found.runs)
+    if options["html"] is not None:
+        html_file.write(bench_sheet(plain, _again(found, options)), options["html"])
+    elif options["as_json"]:
         click.echo(json.dumps(plain, indent=2, allow_nan=False))
     else:
-        click.echo(page.text(made, found.runs), nl=False)
+        colour.echo(page.text(made, found.runs))
     failed = [] if claim is None else list(made.against(claim, only))
     for why in failed:
         click.echo(printable(f"check failed: {why}"), err=True)
     if failed:
         sys.exit(_FAILED)
+
+
+def _again(found: "Experiment", options: _Options) -> str:
+    """The command line that makes the same page."""
+    said = ["admitperf", "bench", "compare", str(found.folder)]
+    if options["metric"] is not None:
+        said += ["--metric", options["metric"]]
+    for arm in options["only"]:
+        said += ["--arm", arm]
+    if options["checking"]:
+        said += ["--check", "--claim", options["claim"]]
+    return shlex.join([*said, "--html", str(options["html"])])

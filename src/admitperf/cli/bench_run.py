@@ -405,6 +405,7 @@ def _compare(found: "Found", options: _Options) -> None:
             checking=options["checking"],
             claim="better",
             as_json=options["as_json"],
+            html=None,
         )
     except AdmitPerfError as error:
         raise UnreadableInput(printable(str(error))) from None

@@ -1,17 +1,20 @@
 """`admitperf compare`."""
 
 import json
+import shlex
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
+from admitperf.cli import colour, html_file
 from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.log_options import MEMORY_LIMIT
 from admitperf.cli.reading import UnreadableInput, end_unread, say_when_waiting
 from admitperf.core.errors import LogError
 from admitperf.reports.runs.slo import Slo
-from admitperf.reports.wording import printable
+from admitperf.reports.wording import as_written, printable
 
 if TYPE_CHECKING:
     from admitperf.reports.comparison.arms import Arm
@@ -32,6 +35,7 @@ class _Options(TypedDict):
     checking: bool
     claim: str
     as_json: bool
+    html: str | None
     slo: Slo | None
     warmup: str | None
     memory_limit: str | None
@@ -92,6 +96,7 @@ def _a_number(_ctx: click.Context, _param: click.Parameter, value: float) -> flo
     help="What --check asks of every arm.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@html_file.html_option
 @click.option(
     "--slo",
     type=BOUNDS,
@@ -124,15 +129,23 @@ def command(paths: tuple[str, ...], **options: Unpack[_Options]) -> None:
     from admitperf.reports.comparison.comparison import compare_all
 
     _refuse_mixed(paths, options)
+    if options["html"] is not None:
+        html_file.ready(options["html"])
     try:
-        arms, files = _arms(paths, options)
-        made = compare_all(*arms, margin=options["margin"])
+        with _as_shown(options):
+            arms, files = _arms(paths, options)
+            made = compare_all(*arms, margin=options["margin"])
     except LogError as error:
         end_unread(error.args)
         return
     except AdmitPerfError as error:
         raise UnreadableInput(printable(str(error))) from None
-    _show(made, files, options)
+    _show(made, files, options, _again(paths, options))
+
+
+def _as_shown(options: _Options) -> AbstractContextManager[None]:
+    """HTML shows any script of the world; a terminal may not."""
+    return nullcontext() if options["html"] is None else as_written()
 
 
 def _refuse_mixed(paths: tuple[str, ...], options: _Options) -> None:
@@ -143,6 +156,8 @@ def _refuse_mixed(paths: tuple[str, ...], options: _Options) -> None:
         raise click.UsageError("--experiment reads --root DIR: give no paths with it")
     if options["only"] and options["experiment"] is None:
         raise click.UsageError("--arm chooses among the arms of an --experiment")
+    if options["as_json"] and options["html"] is not None:
+        raise click.UsageError("--json and --html are two forms: choose one")
     if len(set(paths)) < len(paths):
         raise click.UsageError("A and B are the same: there is nothing to compare")
 
@@ -182,16 +197,20 @@ def _added(first: "Files", second: "Files") -> "Files":
     )
 
 
-def _show(made: Any, files: "Files", options: _Options) -> None:  # noqa: ANN401
+def _show(made: Any, files: "Files", options: _Options, again: str) -> None:  # noqa: ANN401
     from admitperf.reports.pages import comparison_page
     from admitperf.reports.pages.comparison_document import document, failures
+    from admitperf.reports.sheets.comparison_sheet import comparison_sheet
 
     claim: Any = options["claim"] if options["checking"] else None
-    if options["as_json"]:
+    if options["html"] is not None:
+        sheet = comparison_sheet(document(made, files, claim), again)
+        html_file.write(sheet, options["html"])
+    elif options["as_json"]:
         plain = document(made, files, claim)
         click.echo(json.dumps(plain, indent=2, allow_nan=False))
     else:
-        click.echo(comparison_page.text(made, files), nl=False)
+        colour.echo(comparison_page.text(made, files))
     end_unread(files.unread)
     if claim is None:
         return
@@ -200,3 +219,21 @@ def _show(made: Any, files: "Files", options: _Options) -> None:  # noqa: ANN401
         click.echo(printable(f"check failed: {why}"), err=True)
     if failed:
         sys.exit(_FAILED)
+
+
+def _again(paths: tuple[str, ...], options: _Options) -> str:
+    """The command line that makes the same page."""
+    said = ["admitperf", "compare", *paths]
+    if options["experiment"] is not None:
+        said += ["--experiment", options["experiment"], "--root", options["root"]]
+    given = {name: options[name] for name in ("baseline", "warmup", "html")}
+    for name, value in given.items():
+        if value is not None:
+            said += [f"--{name}", value]
+    for arm in options["only"]:
+        said += ["--arm", arm]
+    if options["slo"] is not None:
+        said += ["--slo", options["slo"].text.replace(" ", "=").replace(",=", ",")]
+    if options["checking"]:
+        said += ["--check", "--claim", options["claim"]]
+    return shlex.join([*said, "--margin", f"{options['margin']:g}"])

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from admitperf.cli import colour
 from admitperf.cli.log_options import MEMORY_LIMIT
 from admitperf.cli.reading import end_unread, say_when_waiting
 from admitperf.core.errors import LogError
@@ -45,7 +46,7 @@ def command(
         plain = document(found, made.files)
         click.echo(json.dumps(plain, indent=2, allow_nan=False))
     else:
-        click.echo(text(found, made.files), nl=False)
+        colour.echo(text(found, made.files))
     end_unread(made.files.unread)
     if checking and not all(one.complete for one in found):
         click.echo("check failed: something is missing, as listed", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
+from admitperf.cli import colour
 from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.duration import Duration, seconds_of
 from admitperf.cli.layout import row, wrapped
@@ -348,7 +349,7 @@ def _show(ran: "Ran", *, as_json: bool) -> None:
     click.echo("")
     for paragraph in ran.opening():
         click.echo("\n".join(wrapped(paragraph)) + "\n")
-    click.echo(render.text(page), nl=False)
+    colour.echo(render.text(page))
     click.echo("")
     for stamp in ran.asked.stamps():
         click.echo("\n".join(wrapped(stamp)))

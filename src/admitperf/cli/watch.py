@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from admitperf.cli import colour
 from admitperf.cli.asking import timeout_option, token_options
 from admitperf.cli.duration import Duration, spoken
 from admitperf.cli.layout import wrapped
@@ -273,7 +274,7 @@ def _document(page: "Report") -> dict[str, object]:
 def _show(page: "Report") -> None:
     from admitperf.reports.pages import render
 
-    click.echo(render.text(page), nl=False)
+    colour.echo(render.text(page))
 
 
 def _page(path: str) -> "Report | None":

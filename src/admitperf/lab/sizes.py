@@ -49,10 +49,12 @@ class Known:
     Attributes:
         value: in the unit of its name.
         origin: where it comes from, in words.
+        n: requests it is the mean of; None = it is no mean.
     """
 
     value: float
     origin: str
+    n: float | None = None
 
 
 Sizes = dict[str, Known]
@@ -186,7 +188,7 @@ def _of_requests(tokens: Sequence[float]) -> Sizes:
         return {}
     n = f"of {plural(len(tokens), 'request')} in the log"
     mean = math.fsum(tokens) / len(tokens)
-    found = {"tokens_per_request": Known(mean, f"mean {n}")}
+    found = {"tokens_per_request": Known(mean, f"mean {n}", len(tokens))}
     p95 = Spread.of(tokens).p95
     return found if p95 is None else {**found, "tokens_p95": Known(p95, f"p95 {n}")}
 
@@ -197,7 +199,7 @@ def _mean_tokens(series: Series) -> Sizes:
         if given is not None and made is not None and count:
             mean = (given + made) / count
             origin = f"mean of {number(count)} requests on the page"
-            return {"tokens_per_request": Known(mean, origin)}
+            return {"tokens_per_request": Known(mean, origin, count)}
     return {}
 
 

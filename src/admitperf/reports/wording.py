@@ -2,13 +2,16 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from admitperf.reports.quantile import Spread
 
 NOT_KNOWN = "--"
 _LONGEST_DIGITS = 9
 _UNPRINTABLE = re.compile(r"[^ -~]")
+_AS_WRITTEN: ContextVar[bool] = ContextVar("as_written", default=False)
 
 
 def number(value: float | None) -> str:
@@ -55,8 +58,23 @@ def plural(n: int, noun: str, nouns: str = "") -> str:
 
 def printable(text: str) -> str:
     """The text in printable ASCII; what a log names may hold anything."""
+    if _AS_WRITTEN.get():
+        return text
     plain = text.encode("ascii", "backslashreplace").decode("ascii")
     return _UNPRINTABLE.sub("?", plain)
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Has `printable` change nothing: for a page that can show any text.
+
+    What is shown there has to be safe already, see `sheets.plain`.
+    """
+    before = _AS_WRITTEN.set(True)
+    try:
+        yield
+    finally:
+        _AS_WRITTEN.reset(before)
 
 
 def ratio(n: int, of: int) -> str:

@@ -35,9 +35,33 @@ def verdicts_schema():
         "required": ["claim", "passed", "failures"],
         "additionalProperties": False,
     }
+    beside = {
+        "type": "array",
+        "description": "per arm, the medians of its runs above capacity.",
+        "items": {
+            "type": "object",
+            "properties": {
+                "arm": {"type": "string", "description": "its name."},
+                "values": {
+                    "type": "object",
+                    "description": "by what they are; null = no run has it.",
+                    "additionalProperties": {
+                        "anyOf": [
+                            {"type": "number"},
+                            {"const": "infinite"},
+                            {"type": "null"},
+                        ]
+                    },
+                },
+            },
+            "required": ["arm", "values"],
+            "additionalProperties": False,
+        },
+    }
     properties = {
         "schema": {"const": SCHEMA, "description": "number of this format."},
         "comparison": comparison,
+        "beside": beside,
         "check": {"anyOf": [check, {"type": "null"}]},
     }
     return {

@@ -5,11 +5,15 @@ from typing import Any
 
 from admitperf.bench.design.claims import Claim
 from admitperf.bench.design.comparison import SCHEMA, Verdicts
-from admitperf.bench.design.results import finite
+from admitperf.bench.design.results import Run, finite
+from admitperf.bench.pages import middles
 
 
 def document(
-    made: Verdicts, claim: Claim | None = None, only: Sequence[str] = ()
+    made: Verdicts,
+    claim: Claim | None = None,
+    only: Sequence[str] = (),
+    runs: Sequence[Run] = (),
 ) -> dict[str, Any]:
     """The comparison as plain dicts and lists, ready for strict JSON.
 
@@ -17,11 +21,14 @@ def document(
         made: what is shown.
         claim: what `--check` asks; None = nothing is asked, and `check` is null.
         only: arms that are asked; empty = all.
+        runs: what it was made of, for the numbers beside the metric.
     """
+    above = [run for run in runs if run.load in made.design.above]
     plain: dict[str, Any] = _strict(made.to_dict())
     return {
         "schema": SCHEMA,
         "comparison": plain,
+        "beside": middles.numbers([curve.arm for curve in made.curves], above),
         "check": None if claim is None else _checked(made, claim, only),
     }
 

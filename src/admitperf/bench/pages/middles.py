@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from admitperf.bench.design.results import Run, finite, number_at
 from admitperf.reports.pages.columns import aligned
@@ -17,6 +18,11 @@ from admitperf.reports.wording import NOT_KNOWN, number, printable
 
 INFINITE = "infinite"
 
+NOTE = (
+    "offered: over every call; one that was refused, or not served when its run ended,"
+    " counts as infinite. Medians of the runs that have the number, as their"
+    " summary.json holds it."
+)
 _OFFERED = ("ttft_offered_ms", "p95")
 _SERVED = ("ttft_served_ms", "p95")
 
@@ -74,6 +80,12 @@ _TABLES: tuple[tuple[_Column, ...], ...] = (
 )
 
 
+ALWAYS = frozenset(
+    " ".join(column.head) for columns in _TABLES for column in columns if column.always
+)
+"""Names of the numbers that are shown where no run has them too."""
+
+
 def middle(runs: Sequence[Run], *keys: str) -> float | None:
     """The median of a number over runs; None when none of them has it."""
     values = (_value(run.summary, keys) for run in runs)
@@ -100,6 +112,36 @@ def _value(summary: Mapping[str, object], keys: Sequence[str]) -> float | None:
     return finite(found)
 
 
+def numbers(arms: Sequence[str], runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The columns as plain values, an entry for each arm that has a run.
+
+    Args:
+        arms: in the order of the entries.
+        runs: those above capacity.
+
+    Returns:
+        `arm`, and `values` by name: the median; null = no run has it; the word
+        "infinite" where it is.
+    """
+    own = {arm: [run for run in runs if run.arm == arm] for arm in arms}
+    return [
+        {
+            "arm": arm,
+            "values": {
+                " ".join(column.head): _plain(middle(found, *column.keys))
+                for columns in _TABLES
+                for column in columns
+            },
+        }
+        for arm, found in own.items()
+        if found
+    ]
+
+
+def _plain(value: float | None) -> float | str | None:
+    return INFINITE if value == math.inf else value
+
+
 def table(arms: Sequence[str], runs: Sequence[Run]) -> Iterator[str]:
     """A row for each arm, in 80 columns; nothing where no arm has a run.
 
@@ -113,11 +155,7 @@ def table(arms: Sequence[str], runs: Sequence[Run]) -> Iterator[str]:
         return
     for columns in _TABLES:
         yield from _table(shown, columns)
-    yield from wrapped(
-        "offered: over every call; one that was refused, or not served when its run"
-        " ended, counts as infinite. Medians of the runs that have the number, as their"
-        " summary.json holds it."
-    )
+    yield from wrapped(NOTE)
 
 
 def _table(own: Mapping[str, Sequence[Run]], columns: Sequence[_Column]) -> list[str]:

@@ -13,9 +13,10 @@ from admitperf.reports.pages.checks import OK
 from admitperf.reports.pages.columns import aligned
 from admitperf.reports.pages.comparison_page import titled
 from admitperf.reports.pages.headline import parameters, stamps
-from admitperf.reports.pages.layout import row, wrapped
+from admitperf.reports.pages.layout import Said, laid_out, row, wrapped
 from admitperf.reports.wording import NOT_KNOWN, number, plural, printable
 
+SINGLE = "Single loads, exploratory: difference, 95 % interval unadjusted"
 _ANSWERS = 19  # the column where a check's name begins
 _PARTIAL = "it was ended early, or planned runs are missing."
 
@@ -35,10 +36,10 @@ def _page(made: Verdicts, runs: Sequence[Run]) -> Iterator[str]:
     yield from titled(f"{made.experiment}: every arm against {made.design.baseline}")
     yield from _head(made)
     for title, section in (
-        (_metric(made), _means),
+        (metric(made), _means),
         (_middle_of(made, runs), lambda one: _middles(one, runs)),
         ("Claims", _claims),
-        ("Single loads, exploratory: difference, 95 % interval unadjusted", _cells),
+        (SINGLE, _cells),
         ("Checks before numbers", _checks),
         ("Design", _design),
         ("Left out", lambda one: _listed(one.left_out)),
@@ -53,19 +54,19 @@ def _page(made: Verdicts, runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _head(made: Verdicts) -> Iterator[str]:
+    yield from laid_out(head(made))
+
+
+def head(made: Verdicts) -> Iterator[tuple[str, str]]:
+    """The verdicts, and what has to be said before any number."""
     if made.exploratory:
         said = f"the claims were set on {made.declared} before any run; {made.metric}"
-        yield from row(
-            "EXPLORATORY", f"{said} was chosen afterwards, so it proves nothing."
-        )
+        yield "EXPLORATORY", f"{said} was chosen afterwards, so it proves nothing."
     for one in made.arms:
-        yield from row(
-            one.verdict.upper(), f"{one.arm}: {one.headline}{_by(made, one)}."
-        )
-    for word, said in stamps(simulated=made.simulated, oracle=False):
-        yield from row(word, said)
+        yield one.verdict.upper(), f"{one.arm}: {one.headline}{_by(made, one)}."
+    yield from stamps(simulated=made.simulated, oracle=False)
     if made.partial:
-        yield from row("PARTIAL", _PARTIAL)
+        yield "PARTIAL", _PARTIAL
 
 
 def _by(made: Verdicts, one: Compared) -> str:
@@ -88,7 +89,8 @@ def _measured(found: Paired) -> str:
 # ------------------------------------------------------------------------ means
 
 
-def _metric(made: Verdicts) -> str:
+def metric(made: Verdicts) -> str:
+    """What is compared, which way it improves, and over how many blocks."""
     blocks = sorted({point.n for curve in made.curves for point in curve.points})
     n = plural(blocks[-1], "block") if len(blocks) == 1 else "blocks"
     name = made.metric.replace("_", " ").capitalize()
@@ -142,39 +144,50 @@ def _middles(made: Verdicts, runs: Sequence[Run]) -> Iterator[str]:
 
 def _claims(made: Verdicts) -> Iterator[str]:
     for one in made.arms:
-        said = parameters({"params": one.parameters, "provenance": one.provenance})
-        policy = f"{one.policy or one.arm}; {said}" if said else one.policy or one.arm
-        told = "" if policy == one.arm else f" ({printable(policy)})"
-        yield from wrapped(f"{one.arm}{told}")
-        for sentence in one.says:
-            yield from wrapped(sentence, "    ")
-        if one.verdict == "void":
-            yield from wrapped("A check failed: no difference is judged.", "    ")
-            continue
-        for name, found in (("gain", one.gain), ("no harm", one.no_harm)):
-            yield from _claim(name, found, one)
+        yield from wrapped(whose(one))
+        for said in claims(one):
+            if isinstance(said, str):
+                yield from wrapped(said, "    ")
+            else:
+                yield from row(f"  {said[0]}" if said[0] else "", said[1])
 
 
-def _claim(name: str, found: Pooled | None, of: Compared) -> Iterator[str]:
+def whose(one: Compared) -> str:
+    """An arm with its policy and parameters."""
+    said = parameters({"params": one.parameters, "provenance": one.provenance})
+    policy = f"{one.policy or one.arm}; {said}" if said else one.policy or one.arm
+    told = "" if policy == one.arm else f" ({printable(policy)})"
+    return f"{one.arm}{told}"
+
+
+def claims(one: Compared) -> Iterator[Said]:
+    """What an arm comes to: in sentences, then its two claims."""
+    yield from one.says
+    if one.verdict == "void":
+        yield "A check failed: no difference is judged."
+        return
+    for name, found in (("gain", one.gain), ("no harm", one.no_harm)):
+        yield from _claim(name, found, one)
+
+
+def _claim(name: str, found: Pooled | None, of: Compared) -> Iterator[tuple[str, str]]:
     if found is None:
-        yield from row(f"  {name}", "not asked: no load of its kind was run")
+        yield name, "not asked: no load of its kind was run"
         return
     answer = "noise" if of.twin else _answer(name, found)
     if of.identical:
         answer = "not even noise"
     loads = ", ".join(f"{load:g}x" for load in found.loads)
-    yield from row(
-        f"  {name}", f"{answer}: {_measured(found.statistics)}, mean over {loads}"
-    )
+    yield name, f"{answer}: {_measured(found.statistics)}, mean over {loads}"
     told = _gain_tests if name == "gain" else _harm_tests
     for said in told(found):
-        yield from row("", said)
+        yield "", said
     needed = found.statistics.blocks_needed
     if name == "gain" and not (of.twin or found.rises or found.falls) and needed:
-        yield from row("", f"{needed} blocks would settle a mean like this one")
+        yield "", f"{needed} blocks would settle a mean like this one"
     if found.lacking:
         blocks = ", ".join(map(str, found.lacking))
-        yield from row("", f"without block {blocks}: a load of it is missing")
+        yield "", f"without block {blocks}: a load of it is missing"
 
 
 def _answer(name: str, found: Pooled) -> str:
@@ -247,7 +260,7 @@ def _cells(made: Verdicts) -> Iterator[str]:
 def _checks(made: Verdicts) -> Iterator[str]:
     for check in made.checks:
         name, first = f"{check.number:>2} {check.name}", f"  {check.answer}"
-        lines = [f"{name}{_whom(made, check.voids)}", *check.says]
+        lines = [f"{name}{whom(made, check.voids)}", *check.says]
         if check.answer == OK:
             lines = [" ".join([f"{name}.", *check.says])]
         first = first.ljust(_ANSWERS)
@@ -256,7 +269,7 @@ def _checks(made: Verdicts) -> Iterator[str]:
             first = " " * (_ANSWERS + 3)
 
 
-def _whom(made: Verdicts, voids: Sequence[str]) -> str:
+def whom(made: Verdicts, voids: Sequence[str]) -> str:
     """Whose claims it stands in the way of."""
     if not voids:
         return ""
@@ -269,22 +282,27 @@ def _whom(made: Verdicts, voids: Sequence[str]) -> str:
 
 
 def _design(made: Verdicts) -> Iterator[str]:
+    yield from laid_out(design(made))
+    yield from _listed(made.plan)
+
+
+def design(made: Verdicts) -> Iterator[tuple[str, str]]:
+    """What was asked of what, as planned."""
     for name, said in (("workload", made.workload), ("client", made.client)):
         if said:
-            yield from row(name, said)
+            yield name, said
     per_s = number_at(made.capacity, "per_s")
     if per_s is not None:
-        yield from row("capacity", _capacity(made, per_s))
+        yield "capacity", _capacity(made, per_s)
     if made.window:
         begins, ends = map(number, made.window)
-        yield from row("window", f"what begins from {begins} to {ends} s is scored")
+        yield "window", f"what begins from {begins} to {ends} s is scored"
     yield from _slo(made)
-    design = made.design
-    loads = ", ".join(f"{load:g}x" for load in sorted(design.loads))
-    runs = f"{plural(len(design.arms), 'arm')}, {plural(design.runs, 'run')}"
-    yield from row("margin", _margin(made))
-    yield from row("plan", f"{loads}; {plural(design.blocks, 'block')}; {runs}")
-    yield from _listed(made.plan)
+    plan = made.design
+    loads = ", ".join(f"{load:g}x" for load in sorted(plan.loads))
+    runs = f"{plural(len(plan.arms), 'arm')}, {plural(plan.runs, 'run')}"
+    yield "margin", _margin(made)
+    yield "plan", f"{loads}; {plural(plan.blocks, 'block')}; {runs}"
 
 
 def _margin(made: Verdicts) -> str:
@@ -293,14 +311,14 @@ def _margin(made: Verdicts) -> str:
     return f"{told}: {words(made.metric)} is {kind}"
 
 
-def _slo(made: Verdicts) -> Iterator[str]:
+def _slo(made: Verdicts) -> Iterator[tuple[str, str]]:
     classes = made.slo.get("classes")
     for name, bounds in (classes if isinstance(classes, dict) else {}).items():
         if isinstance(bounds, dict):
             told = ", ".join(
                 f"{one} {number(finite(bound))}" for one, bound in bounds.items()
             )
-            yield from row("SLO", printable(f"{name}: {told}" if name else told))
+            yield "SLO", printable(f"{name}: {told}" if name else told)
 
 
 def _capacity(made: Verdicts, per_s: float) -> str:

@@ -20,6 +20,7 @@ _CONFIG = {
         "labelFontSize": 11,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
+        "titlePadding": 10,
     },
     "legend": {
         "labelColor": INK,
@@ -67,3 +68,8 @@ def _quoted(text: str) -> str:
     for plain, written in (("&", "&amp;"), ('"', "&quot;"), ("<", "&lt;")):
         text = text.replace(plain, written)
     return text
+
+
+def warm() -> None:
+    """Starts the engine that draws; who is about to draw saves that time later."""
+    needed("vl_convert").vegalite_to_svg({"data": {"values": [{}]}, "mark": "point"})

@@ -5,7 +5,7 @@ from typing import Any
 
 from admitperf.core.errors import MissingExtra
 
-HOW_TO_GET = "pip install altair jinja2 vl-convert-python"
+HOW_TO_GET = "pip install jinja2 vl-convert-python"
 """What the extra brings, by name: `admitperf` on the index is another project."""
 
 

@@ -77,11 +77,13 @@ def written(value: Cell, column: Column) -> str:
 
 
 def _anchors(sections: Sequence[Section]) -> list[str]:
-    """A name in the address for each section; no two are the same."""
+    """A name in the address for each section; it and that of its title are new."""
     made: list[str] = []
+    taken = {"main", "definitions-of-terms", "definitions-title"}
     for section in sections:
         name = _PLAIN.sub("-", section.title.lower()).strip("-") or "section"
-        while name in made:
+        while not taken.isdisjoint((name, f"{name}-title")):
             name += "-more"
+        taken |= {name, f"{name}-title"}
         made.append(name)
     return made

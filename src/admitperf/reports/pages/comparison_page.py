@@ -6,7 +6,7 @@ from admitperf.reports.comparison.comparison import Comparison, Side
 from admitperf.reports.pages.checks import OK
 from admitperf.reports.pages.difference_page import difference, signed, written
 from admitperf.reports.pages.headline import parameters, stamps
-from admitperf.reports.pages.layout import WIDTH, row, wrapped
+from admitperf.reports.pages.layout import WIDTH, Said, laid_out, row, wrapped
 from admitperf.reports.pages.repeats_page import arms, goodputs, repeats
 from admitperf.reports.runs.log import Files
 from admitperf.reports.wording import plural, printable
@@ -18,6 +18,7 @@ _MEANING = {
     "inconclusive": "these runs do not settle it",
     "void": "a check failed, so no claim is made",
 }
+DIFFERENCE = "The difference, arm minus baseline, in goodput of offered"
 _ANSWERS = 19  # the column where a check's name begins
 
 
@@ -34,20 +35,11 @@ def text(made: Sequence[Comparison], files: Files) -> str:
 
 
 def _overview(made: Sequence[Comparison]) -> Iterator[str]:
-    baseline, experiment = made[0].baseline.label, made[0].experiment
-    of = f"Experiment {experiment}" if experiment else plural(len(made), "arm")
-    yield from titled(f"{of}: every arm against {baseline}")
+    yield from titled(overall(made))
     for one in made:
-        yield from row(one.verdict.upper(), _headline(one))
-    simulated = any(one.simulated for one in made)
-    for word, said in stamps(simulated=simulated, oracle=any(o.oracle for o in made)):
-        yield from row(word, said)
-    families = {one.statistics.family for one in made}
-    if max(families) > 1:
-        yield from wrapped(
-            f"{max(families)} arms claim a gain: Holm's procedure raises their p, so"
-            " that any false alarm among them stays as rare as 1 in 20."
-        )
+        yield from row(one.verdict.upper(), headline(one))
+    yield from laid_out(stamped(made))
+    yield from laid_out(family(made))
     sides = [*(one.arm for one in made), made[0].baseline]
     yield ""
     yield from arms(sides)
@@ -55,9 +47,37 @@ def _overview(made: Sequence[Comparison]) -> Iterator[str]:
     yield from goodputs(sides)
 
 
-def _headline(one: Comparison) -> str:
-    said = f"{one.arm.label}: {_MEANING[one.verdict]}"
-    return f"{said}{_by(one)}."
+def overall(made: Sequence[Comparison]) -> str:
+    """The title above several comparisons."""
+    baseline, experiment = made[0].baseline.label, made[0].experiment
+    of = f"Experiment {experiment}" if experiment else plural(len(made), "arm")
+    return f"{of}: every arm against {baseline}"
+
+
+def stamped(made: Sequence[Comparison]) -> Iterator[tuple[str, str]]:
+    """What has to be said wherever the numbers of some comparisons are."""
+    simulated = any(one.simulated for one in made)
+    return stamps(simulated=simulated, oracle=any(one.oracle for one in made))
+
+
+def family(made: Sequence[Comparison]) -> Iterator[str]:
+    """That several gains are claimed, where they are."""
+    most = max(one.statistics.family for one in made)
+    if most > 1:
+        yield (
+            f"{most} arms claim a gain: Holm's procedure raises their p, so"
+            " that any false alarm among them stays as rare as 1 in 20."
+        )
+
+
+def headline(one: Comparison) -> str:
+    """An arm and what it came to, in a sentence."""
+    return f"{one.arm.label}: {verdict(one)}"
+
+
+def verdict(one: Comparison) -> str:
+    """What the verdict means, and what it rests on."""
+    return f"{_MEANING[one.verdict]}{_by(one)}."
 
 
 def _by(one: Comparison) -> str:
@@ -86,7 +106,7 @@ def _page(one: Comparison) -> Iterator[str]:
         ("Checks before numbers", _checks),
         ("Repeats", repeats),
         ("What it comes to", _says),
-        ("The difference, arm minus baseline, in goodput of offered", difference),
+        (DIFFERENCE, lambda one: laid_out(difference(one))),
     ):
         yield ""
         yield title
@@ -99,16 +119,19 @@ def _page(one: Comparison) -> Iterator[str]:
 
 
 def _head(one: Comparison) -> Iterator[str]:
-    yield from row(one.verdict.upper(), f"{_MEANING[one.verdict]}{_by(one)}.")
+    yield from row(one.verdict.upper(), verdict(one))
     for check in one.failed:
         yield from row("", f"Check {check.number}: {check.says[0]}")
-    for word, said in stamps(simulated=one.simulated, oracle=one.oracle):
-        yield from row(word, said)
+    yield from laid_out((*stamped([one]), *who(one)))
+
+
+def who(one: Comparison) -> Iterator[Said]:
+    """Which experiment, which arms, and with which parameters."""
     if one.experiment:
-        yield from row("experiment", one.experiment)
+        yield "experiment", one.experiment
     for name, side in (("arm", one.arm), ("baseline", one.baseline)):
         n = plural(len(side.repeats), "repeat")
-        yield from row(name, f"{side.label}, {n}{_parameters(side)}")
+        yield name, f"{side.label}, {n}{_parameters(side)}"
 
 
 def _parameters(side: Side) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from admitperf.reports.pages.headline import at_least
-from admitperf.reports.pages.layout import row, wrapped
+from admitperf.reports.pages.layout import Said
 from admitperf.reports.quantile import Spread
 from admitperf.reports.ratio import Share
 from admitperf.reports.report import RunReport
@@ -23,16 +23,16 @@ from admitperf.reports.wording import (
 )
 
 
-def cost(run: RunReport) -> Iterator[str]:
+def cost(run: RunReport) -> Iterator[Said]:
     """Section 4 of a run's page."""
     paid = run.cost
     if run.basis == "samples":
-        yield from wrapped("It cannot be answered: no request stood behind a sample.")
+        yield "It cannot be answered: no request stood behind a sample."
         return
-    yield from row("let in", f"{_share(paid.let_in)} attempts offered")
+    yield "let in", f"{_share(paid.let_in)} attempts offered"
     if paid.refused_but_served:
         served = paid.refused_but_served
-        yield from row("", f"{served} of them were refused and served all the same")
+        yield "", f"{served} of them were refused and served all the same"
     if paid.goodput is not None:
         yield from _served(paid)
         yield from _met(run)
@@ -41,32 +41,29 @@ def cost(run: RunReport) -> Iterator[str]:
     if run.planned is not None:
         yield from _plan(run.planned)
     if paid.goodput is None:
-        yield from wrapped(
-            "No outcome was reported, so TTFT and goodput cannot be answered."
-        )
-    for sentence in _caveats(paid):
-        yield from wrapped(sentence)
+        yield "No outcome was reported, so TTFT and goodput cannot be answered."
+    yield from _caveats(paid)
 
 
-def _served(paid: Cost) -> Iterator[str]:
+def _served(paid: Cost) -> Iterator[Said]:
     """How what was let in ended, by attempt."""
-    yield from row("outcomes", f"{_share(paid.reported)} let in")
+    yield "outcomes", f"{_share(paid.reported)} let in"
     errors = f": {counted(paid.errors)}" if paid.errors else ""
-    yield from row("failed", f"{_share(paid.failed)} with an outcome{errors}")
+    yield "failed", f"{_share(paid.failed)} with an outcome{errors}"
     for name, part in (
         ("left", paid.left),
         ("engine refused", paid.engine_refused),
     ):
         if part.n:
-            yield from row(name, f"{_share(part)} with an outcome")
-    yield from row("completed", _completed(paid))
+            yield name, f"{_share(part)} with an outcome"
+    yield "completed", _completed(paid)
     if paid.truncated.n:
-        yield from row("truncated", f"{_share(paid.truncated)} ok")
-    yield from row("TTFT served", _ttft(paid.ttft_ms, "ok", paid.ttft_mean_ms))
+        yield "truncated", f"{_share(paid.truncated)} ok"
+    yield "TTFT served", _ttft(paid.ttft_ms, "ok", paid.ttft_mean_ms)
     if paid.ttft_due_ms.n:
-        yield from row("TTFT, due", _ttft(paid.ttft_due_ms, "ok"))
+        yield "TTFT, due", _ttft(paid.ttft_due_ms, "ok")
     if paid.output is not None:
-        yield from row("outputs", _output(paid.output))
+        yield "outputs", _output(paid.output)
 
 
 def _completed(paid: Cost) -> str:
@@ -90,47 +87,47 @@ def _output(output: Output) -> str:
     return f"{got} of the tokens asked for came, n {output.n} ok"
 
 
-def _met(run: RunReport) -> Iterator[str]:
+def _met(run: RunReport) -> Iterator[Said]:
     """Goodput by attempt, and what stands behind it."""
     paid = run.cost
-    yield from row("SLO", _slo(paid))
+    yield "SLO", _slo(paid)
     if paid.goodput is not None:
         good = f"{at_least(run)}{_ratio(paid.goodput)} attempts offered"
-        yield from row("goodput", good)
+        yield "goodput", good
     if paid.attained is not None:
-        yield from row("attained", f"{_ratio(paid.attained)} with an outcome")
+        yield "attained", f"{_ratio(paid.attained)} with an outcome"
 
 
-def _calls(calls: Requests, more: str) -> Iterator[str]:
+def _calls(calls: Requests, more: str) -> Iterator[Said]:
     """The same by call: what users met, retries and waits included."""
-    yield from wrapped("By call:")
-    yield from row("let in", f"{_share(calls.let_in)} calls offered")
+    yield "By call:"
+    yield "let in", f"{_share(calls.let_in)} calls offered"
     refused = _share(calls.refused_attempts)
-    yield from row("refused", f"{refused} attempts; {_tries(calls)} attempts a call")
+    yield "refused", f"{refused} attempts; {_tries(calls)} attempts a call"
     for name, values in (
         ("TTFT, user", calls.ttft_user_ms),
         ("TTFT, last", calls.ttft_last_ms),
     ):
         if values.n:
-            yield from row(name, tails(values, "ms", "calls"))
+            yield name, tails(values, "ms", "calls")
     if calls.goodput is not None:
         user = f"{more}{_ratio(calls.goodput)} calls offered, on the user's clock"
-        yield from row("goodput", user)
+        yield "goodput", user
     if calls.goodput_last is not None and calls.goodput_last != calls.goodput:
-        yield from row("", f"{_ratio(calls.goodput_last)} on the last attempt's clock")
+        yield "", f"{_ratio(calls.goodput_last)} on the last attempt's clock"
 
 
-def _plan(plan: Planned) -> Iterator[str]:
+def _plan(plan: Planned) -> Iterator[Said]:
     """The same by planned call: what was never asked is in the denominator."""
-    yield from wrapped("By planned call:")
+    yield "By planned call:"
     counted_in = f", {plan.calls - plan.offered} more outside the scored window"
     more = counted_in if plan.calls > plan.offered else ""
-    yield from row("offered", f"{plural(plan.offered, 'planned call')}{more}")
-    yield from row("ended", _ends(plan.ended) or "none")
-    yield from row("never asked", f"{_share(plan.never_asked)} planned calls")
+    yield "offered", f"{plural(plan.offered, 'planned call')}{more}"
+    yield "ended", _ends(plan.ended) or "none"
+    yield "never asked", f"{_share(plan.never_asked)} planned calls"
     good = f"{_ratio(plan.goodput)} planned calls, on the user's clock"
-    yield from row("goodput", good)
-    yield from row("sessions", f"{_share(plan.sessions)} completed")
+    yield "goodput", good
+    yield "sessions", f"{_share(plan.sessions)} completed"
 
 
 def _ends(ended: Mapping[str, int]) -> str:
@@ -150,7 +147,7 @@ def _slo(paid: Cost) -> str:
     return f"{said}, from the {paid.slo_origin}"
 
 
-def _caveats(paid: Cost) -> Iterator[str]:
+def _caveats(paid: Cost) -> Iterator[Said]:
     if paid.missed:
         yield f"Missed, by the first bound: {counted(paid.missed)}."
     if paid.unjudged:

@@ -11,23 +11,22 @@ from admitperf.reports.comparison.design import (
 )
 from admitperf.reports.comparison.statistics import Interval, least_sign_flip_p
 from admitperf.reports.comparison.verdict import Paired
-from admitperf.reports.pages.layout import row, wrapped
+from admitperf.reports.pages.layout import Said
 from admitperf.reports.wording import NOT_KNOWN, number, plural
 
 
-def difference(one: Comparison) -> Iterator[str]:
+def difference(one: Comparison) -> Iterator[Said]:
     """The section of a page; of a void comparison only what the design could show."""
     found = one.statistics
     if one.verdict == "void":
-        yield from wrapped("A check failed: no difference is judged.")
+        yield "A check failed: no difference is judged."
     else:
-        yield from row("by pair", _by_pair(one))
-        for name, said in _judged(found):
-            yield from row(name, said)
-    yield from row("margin", f"{found.margin:g}: a smaller difference does not matter")
-    yield from row("MDE", _smallest(found))
+        yield "by pair", _by_pair(one)
+        yield from _judged(found)
+    yield "margin", f"{found.margin:g}: a smaller difference does not matter"
+    yield "MDE", _smallest(found)
     if one.verdict == "inconclusive":
-        yield from row("needed", _needed(found))
+        yield "needed", _needed(found)
 
 
 def _by_pair(one: Comparison) -> str:

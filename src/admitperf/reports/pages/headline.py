@@ -23,15 +23,18 @@ from admitperf.reports.wording import (
 
 def headline(run: RunReport) -> Iterator[str]:
     """The first lines of a run's page."""
-    policy = printable(
-        str(run.header.get("policy") or "unknown policy (no run header)")
-    )
-    title = f"Run of {policy}"
-    yield from wrapped(title, indent="")
-    yield "=" * min(len(title), WIDTH)
-    for rows in (_found(run), _who(run), _load(run)):
+    named = title(run)
+    yield from wrapped(named, indent="")
+    yield "=" * min(len(named), WIDTH)
+    for rows in (found(run), who(run), load(run)):
         for name, value in rows:
             yield from row(name, value)
+
+
+def title(run: RunReport) -> str:
+    """Whose run it is, in one line."""
+    policy = run.header.get("policy") or "unknown policy (no run header)"
+    return f"Run of {printable(str(policy))}"
 
 
 # ------------------------------------------------------------------------ found
@@ -44,7 +47,8 @@ _MEANS = {
 }
 
 
-def _found(run: RunReport) -> Iterator[tuple[str, str]]:
+def found(run: RunReport) -> Iterator[tuple[str, str]]:
+    """The finding, what was refused, goodput, and what is odd."""
     yield "finding", f"{run.finding.word}: {_means(run)}"
     yield _refused(run)
     if run.answers.held.n:
@@ -125,7 +129,8 @@ def at_least(run: RunReport) -> str:
 # -------------------------------------------------------------------------- who
 
 
-def _who(run: RunReport) -> Iterator[tuple[str, str]]:
+def who(run: RunReport) -> Iterator[tuple[str, str]]:
+    """Whose run it is."""
     header = run.header
     for label, name in (("experiment", "experiment"), ("run", "name")):
         if header.get(name):
@@ -186,24 +191,25 @@ def _written_by(run: RunReport) -> str:
 # ------------------------------------------------------------------------- load
 
 
-def _load(run: RunReport) -> Iterator[tuple[str, str]]:
-    load = run.load
+def load(run: RunReport) -> Iterator[tuple[str, str]]:
+    """The load it faced."""
+    faced = run.load
     yield "offered", _offered(run)
     if run.warmup is not None:
         left = share(run.warmup.left_out, run.warmup.left_out + run.warmup.kept)
         asked = printable(run.warmup.asked)
         yield "warm-up", f"{left} attempts left out of every number ({asked})"
     for name, sizes in (
-        ("input tokens", load.input_tokens),
-        ("output asked", load.max_output_tokens),
+        ("input tokens", faced.input_tokens),
+        ("output asked", faced.max_output_tokens),
     ):
         if sizes.n:
             yield name, spread(sizes, "tokens")
-    if load.late is not None:
-        late = share(load.late.n, load.late.of)
-        yield "sent late", f"{late} over 10 ms; {_lag(load.late_ms)}"
-    if load.plan:
-        yield "plan", printable(load.plan)
+    if faced.late is not None:
+        late = share(faced.late.n, faced.late.of)
+        yield "sent late", f"{late} over 10 ms; {_lag(faced.late_ms)}"
+    if faced.plan:
+        yield "plan", printable(faced.plan)
 
 
 def _lag(late_ms: Spread) -> str:

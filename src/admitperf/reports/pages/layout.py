@@ -4,13 +4,16 @@ At most 80 columns. What is passed in is ASCII already, see `wording.printable`.
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 WIDTH = 80
 COLUMN = 16
 """Where the value of a row begins."""
 CELL = 9
 """Width of a table's cell."""
+Said = tuple[str, str] | str
+"""A row of a name and its value, or a sentence. A row without a name goes on with what
+the one before it says."""
 _KEPT = "\0%"  # as wide as what it stands for, and nothing a line is broken at
 
 
@@ -36,6 +39,12 @@ def wrapped(said: str, indent: str = "  ", hang: str | None = None) -> list[str]
 def row(name: str, value: str, column: int = COLUMN) -> list[str]:
     """A name in the first column, its value wrapped in the second."""
     return wrapped(value, indent=f"  {name} ".ljust(column), hang=" " * column)
+
+
+def laid_out(lines: Iterable[Said]) -> Iterator[str]:
+    """Rows and sentences, in lines."""
+    for one in lines:
+        yield from wrapped(one) if isinstance(one, str) else row(*one)
 
 
 def table(name: str, cells: Sequence[str]) -> str:

@@ -15,15 +15,20 @@ def repeats(one: Comparison) -> Iterator[str]:
     for side in (one.arm, one.baseline):
         yield from aligned([*_side(side)])
         yield ""
-    yield from wrapped(
+    yield from wrapped(columns(one))
+    yield ""
+    yield from goodputs([one.arm, one.baseline])
+
+
+def columns(one: Comparison) -> str:
+    """What the columns of the repeats hold."""
+    return (
         f"goodput: met the SLO, of {_units(one)} offered. refused: never let in. TTFT"
         " in ms of those that ended well, by nearest rank (n), n<20 where p95 would be"
         " the maximum; user: from the arrival of a call's first attempt, or from when"
         " it was due; -- not told apart in the log. median: the middle repeat, by"
         " nearest rank; percentiles are never averaged."
     )
-    yield ""
-    yield from goodputs([one.arm, one.baseline])
 
 
 def _units(one: Comparison) -> str:

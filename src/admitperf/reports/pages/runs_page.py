@@ -14,39 +14,41 @@ def overview(runs: Sequence[RunReport]) -> Iterator[str]:
     """All runs in a line each, for who has many."""
     yield f"{len(runs)} runs"
     held = any(run.answers.held.n for run in runs)
-    columns = ("finding", *["held"] * held, _fired(runs), _asked(runs), "goodput")
+    columns = ("finding", *["held"] * held, fired(runs), asked(runs), "goodput")
     yield table("policy and run", columns)
     for run in runs:
         word, *rest = _run_cells(run)
-        yield from named(_named_run(run), (word, *[_held(run)] * held, *rest))
+        yield from named(named_run(run), (word, *[_held(run)] * held, *rest))
     yield ""
 
 
-def _fired(runs: Sequence[RunReport]) -> str:
+def fired(runs: Sequence[RunReport]) -> str:
     """What its refusals were: where nothing was enforced, none was turned away."""
     shadow = all(run.finding.word in ("SHADOW", "BASELINE") for run in runs)
     return "would" if shadow else "refused"
 
 
-def _asked(runs: Sequence[RunReport]) -> str:
+def asked(runs: Sequence[RunReport]) -> str:
+    """What its decisions were made on."""
     return "samples" if all(run.basis == "samples" for run in runs) else "offered"
 
 
-def _named_run(run: RunReport) -> str:
+def named_run(run: RunReport) -> str:
+    """The policy, and the run's name where it has one."""
     policy = run.header.get("policy") or "unknown policy"
     name = run.header.get("name")
     return printable(f"{policy}, {name}" if name else str(policy))
 
 
 def _run_cells(run: RunReport) -> tuple[str, ...]:
-    return run.finding.word, *_refused_of(run), _value(run)
+    return run.finding.word, *map(str, refused_of(run)), _value(run)
 
 
-def _refused_of(run: RunReport) -> tuple[str, str]:
+def refused_of(run: RunReport) -> tuple[int, int]:
     """How many of how many: of attempts, and of a plan of its calls."""
     if run.planned is not None:
-        return str(score.refused(run).n), str(score.offered(run))
-    return str(run.answers.refused), str(run.answers.offered)
+        return score.refused(run).n, score.offered(run)
+    return run.answers.refused, run.answers.offered
 
 
 def _held(run: RunReport) -> str:
@@ -68,15 +70,15 @@ def repeats(experiment: str, arm: Arm) -> Iterator[str]:
     yield table("run", (*["held"] * held, *rest))
     for name, run in zip(arm.names, arm.runs, strict=True):
         yield from named(name, (*[_held(run)] * held, *_repeat_cells(run)))
-    for sentence in _over_repeats(arm.runs):
+    for sentence in over_repeats(arm.runs):
         yield from wrapped(sentence)
 
 
 def _repeat_cells(run: RunReport) -> tuple[str, ...]:
-    ttft, (refused, offered) = run.cost.ttft_ms, _refused_of(run)
+    ttft, (refused, offered) = run.cost.ttft_ms, refused_of(run)
     return (
-        offered,
-        refused,
+        str(offered),
+        str(refused),
         _value(run),
         number(ttft.p50),
         "n<20" if ttft.withheld else number(ttft.p95),
@@ -84,7 +86,8 @@ def _repeat_cells(run: RunReport) -> tuple[str, ...]:
     )
 
 
-def _over_repeats(same: Sequence[RunReport]) -> Iterator[str]:
+def over_repeats(same: Sequence[RunReport]) -> Iterator[str]:
+    """How far apart the repeats came out, in sentences."""
     good = [run.goodput.value for run in same if run.goodput is not None]
     p95 = [run.cost.ttft_ms.p95 for run in same]
     for name, values in (("goodput", good), ("p95 of TTFT, ms", p95)):

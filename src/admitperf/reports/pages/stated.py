@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 
 from admitperf.reports.report import RunReport
+from admitperf.reports.runs.slo import FROM_HEADER, Slo
 from admitperf.reports.wording import printable
 
 CONFIGURATION = (
@@ -47,3 +48,12 @@ def simulated(run: RunReport) -> bool:
 def oracle(run: RunReport) -> bool:
     """Whether the policy was told how long answers would be, which no host can be."""
     return notes(run).get("oracle") is True
+
+
+def slo(run: RunReport) -> Slo:
+    """What a run's outcomes were judged by; without bounds when there are none."""
+    if run.cost.slo_origin == FROM_HEADER:
+        return Slo.declared(run.header.get("slo"))
+    if run.cost.slo_origin:
+        return Slo.parsed(run.cost.slo.replace(" ", "=").replace(",=", ","))
+    return Slo()

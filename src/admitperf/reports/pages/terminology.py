@@ -175,6 +175,12 @@ GROUPS = (
                 ("gates",),
             ),
             Term(
+                "bound",
+                "What a gate compares a value with. It may move, as under a"
+                " controller: then its lowest and its highest are told.",
+                ("lowest bound", "highest bound"),
+            ),
+            Term(
                 "true",
                 "The gate's comparison was. Its share is of the decisions it was"
                 " evaluated on, those included that `and` and `or` passed over and the"
@@ -187,6 +193,10 @@ GROUPS = (
                 "The smallest distance between a gate's value and its bound while it"
                 " never changed its answer, in the unit of the signal.",
                 ("nearest",),
+            ),
+            Term(
+                "nearest value",
+                "The value of a gate that came nearest to its bound.",
             ),
             Term(
                 "joint",
@@ -229,6 +239,7 @@ GROUPS = (
                 "SLO",
                 "The bounds an answer must keep: ttft_ms, stall_ms, e2e_ms. All of"
                 " them, or it is not met.",
+                ("met the SLO",),
             ),
             Term(
                 "goodput",
@@ -472,7 +483,7 @@ GROUPS = (
             Term(
                 "parameter provenance",
                 "Where each parameter's value comes from.",
-                ("provenance", "parameters"),
+                ("provenance", "parameters", "parameter", "origin"),
                 SURVEY,
             ),
             Term(
@@ -486,9 +497,17 @@ GROUPS = (
                 "full configuration",
                 "Model, engine and its version, hardware, workload, SLO and the"
                 " baseline that was really run.",
-                ("configuration",),
+                (
+                    "configuration",
+                    "model",
+                    "engine",
+                    "engine_version",
+                    "hardware",
+                    "workload",
+                ),
                 SURVEY,
             ),
+            Term("value", "What a parameter is set to."),
             Term("pass", "The log carries the item, and it is in order."),
             Term("fail", "The log carries the item, and it is not in order."),
             Term(
@@ -575,6 +594,15 @@ GROUPS = (
             Term("min", "The smallest value.", ("low",)),
             Term("max", "The largest value.", ("high",)),
             Term("n", "How many values stand behind a number."),
+            Term(
+                "bin",
+                "An equal slice of time, or a slice of a range of values. A bin of a"
+                " signal keeps the smallest and the largest value beside the mean, so"
+                " that no spike is lost.",
+                ("bins",),
+            ),
+            Term("from", "Where a bin begins: in s from the first decision, or in ms."),
+            Term("to", "Where a bin ends."),
             Term("--", "Not known, or not supplied. Never 0."),
             Term(
                 "at least",
@@ -606,7 +634,11 @@ GROUPS = (
                 "Arm less baseline, within one pair, in goodput of offered.",
                 ("by pair", "effect"),
             ),
-            Term("mean", "The mean difference over the pairs."),
+            Term(
+                "mean",
+                "The arithmetic mean; in a comparison of the differences over the"
+                " pairs.",
+            ),
             Term(
                 "SD",
                 "Standard deviation of the differences: how much the pairs disagree.",

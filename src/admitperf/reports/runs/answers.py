@@ -121,9 +121,7 @@ def answers(store: Store, runs: Iterable[int]) -> dict[int, Answers]:
     rows = by_run(
         (run, _row(verdict, rest))
         for run, verdict, *rest in store.rows(
-            f"""SELECT run_n, verdict,
-                CASE WHEN host THEN 'host: ' || {_WORD} ELSE reason END AS reason,
-                blind IS NOT NULL AND blind <> '',
+            f"""SELECT run_n, verdict, {REASON} AS reason, {BY_POSTURE},
                 count(*), count(*) FILTER ({_AWAY}),
                 list_sort(list(DISTINCT status) FILTER ({_AWAY} AND status > 0)),
                 {spread_of("retry_after_ms", "NOT gone")}
@@ -160,6 +158,10 @@ _SEES = "coalesce(blind, '') = ''"
 _REFUSED = f"verdict <> 'admit' AND {_SEES} AND NOT host"
 _ACTED = f"({_REFUSED} OR {_SEES} AND held_ms IS NOT NULL)"
 _WORD = "coalesce(nullif(why, ''), reason)"
+REASON = f"CASE WHEN host THEN 'host: ' || {_WORD} ELSE reason END"
+"""What `Row.reason` is, as an expression over `decisions`."""
+BY_POSTURE = "coalesce(blind <> '', false)"
+"""What `Row.blind` is."""
 _AWAY = "NOT admitted AND NOT gone"
 _NONE = Held(0, 0, 0, 0, Spread.of(()))
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from admitperf.reports.quantile import Spread, spread_of
 from admitperf.reports.ratio import Share
 from admitperf.reports.runs.calls import Requests, requests
+from admitperf.reports.runs.histogram import Histogram, histograms
 from admitperf.reports.runs.served import serve
 from admitperf.reports.runs.slo import Slo
 from admitperf.reports.runs.store import Store, by_run
@@ -63,6 +64,8 @@ class Cost:
         completed_per_s: ok ones a second of that.
         ttft_due_ms: the same from the time a request was due, `late_ms` + `ttft_ms`;
             n counts those that carry both.
+        ttft_histogram: of the ok ones, in ms; None when none carries it.
+        stall_histogram: of their longest gaps, in ms; None when none carries it.
         output: how long the answers were, of a plan by its calls; None when no ok
             outcome has both numbers.
         slo: the bounds; "" when there are none, and then ok alone counts.
@@ -92,6 +95,8 @@ class Cost:
     completed_s: float | None
     completed_per_s: float | None
     ttft_due_ms: Spread
+    ttft_histogram: Histogram | None
+    stall_histogram: Histogram | None
     output: Output | None
     slo: str
     slo_origin: str
@@ -162,9 +167,15 @@ def costs(store: Store, slos: Mapping[int, Slo]) -> dict[int, Cost]:
         {run: one.offered - one.let_in for run, one in counts.items()},
         {run for run, one in counts.items() if one.ended},
     )
+    shapes = histograms(store)
     return {
         run: _cost(
-            counts[run], slo, calls.get(run), dict(missed[run]), dict(errors[run])
+            counts[run],
+            slo,
+            calls.get(run),
+            dict(missed[run]),
+            dict(errors[run]),
+            (shapes.get((run, "ttft_ms")), shapes.get((run, "max_gap_ms"))),
         )
         for run, slo in slos.items()
     }
@@ -237,6 +248,7 @@ def _cost(
     calls: Requests | None,
     missed: dict[str, int],
     errors: dict[str, int],
+    shapes: tuple[Histogram | None, Histogram | None],
 ) -> Cost:
     let_in, took_s = counts.let_in, counts.completed_s
     good = counts.good if counts.ended else None
@@ -258,6 +270,8 @@ def _cost(
         completed_s=took_s,
         completed_per_s=counts.ok / took_s if took_s else None,
         ttft_due_ms=Spread.read(counts.ttft_due_ms),
+        ttft_histogram=shapes[0],
+        stall_histogram=shapes[1],
         output=Output.of(counts.outputs, counts.asked_tokens, counts.got_tokens),
         slo=slo.text,
         slo_origin=slo.origin,

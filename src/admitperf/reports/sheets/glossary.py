@@ -16,7 +16,10 @@ from admitperf.reports.sheets.sheet import (
     Words,
 )
 
-_COMMON = frozenset({"n", "no", "ok", "min", "max", "mean", "median", "--", "default"})
+_COMMON = frozenset(
+    {"n", "no", "ok", "min", "max", "mean", "median", "--", "default", "value"}
+    | {"from", "to", "read", "at", "low", "high"}
+)
 """Words that stand in every other sentence: defined where a table heads with them."""
 
 

@@ -1,0 +1,1 @@
+"""Finds what is set up wrong between callers, gateway, engine and log."""
