@@ -215,6 +215,17 @@ def test_loads_below_capacity_alone_are_void_and_said(tmp_path):
     html(found)
 
 
+def test_a_load_that_an_arm_lacks_is_left_out(verdicts):
+    """Of that arm alone: no row and no point, and none at 0."""
+    first, *others = verdicts.curves
+    short = replace(first, points=first.points[:1])
+    made = replace(verdicts, curves=(short, *others))
+    found = figure(bench_sheet(document_of(made)), "against load")
+    assert [row[1] for row in found.table.rows if row[0] == first.arm] == [0.8]
+    drawn = found.chart["layer"][-1]["data"]["values"]
+    assert len([one for one in drawn if one["arm"] == first.arm]) == 1
+
+
 def test_without_any_point_there_is_no_figure(verdicts):
     """A sentence in its place."""
     bare = tuple(replace(curve, points=()) for curve in verdicts.curves)

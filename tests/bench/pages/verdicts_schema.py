@@ -58,10 +58,31 @@ def verdicts_schema():
             "additionalProperties": False,
         },
     }
+    items = {
+        "type": "array",
+        "description": "per arm whose runs have logs, the seven reporting items.",
+        "items": {
+            "type": "object",
+            "properties": {
+                "arm": {"type": "string", "description": "its name."},
+                "items": {
+                    "type": "object",
+                    "description": "how many runs answer how: by item, by answer.",
+                    "additionalProperties": {
+                        "type": "object",
+                        "additionalProperties": {"type": "integer"},
+                    },
+                },
+            },
+            "required": ["arm", "items"],
+            "additionalProperties": False,
+        },
+    }
     properties = {
         "schema": {"const": SCHEMA, "description": "number of this format."},
         "comparison": comparison,
         "beside": beside,
+        "items": items,
         "check": {"anyOf": [check, {"type": "null"}]},
     }
     return {

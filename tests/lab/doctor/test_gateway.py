@@ -182,3 +182,13 @@ def test_a_probe_that_is_turned_away_is_named(doctor, pages, status, check, leve
     assert check in at(made, level), made
     assert "probe.headers-back" in at(made, "problem")
     assert code == 1
+
+
+def test_numbers_that_are_none_break_nothing(doctor, pages):
+    """A page of NaN and infinities, and a state of numbers too large."""
+    odd = dict.fromkeys(METRICS, "NaN") | {LET_IN: "+Inf"}
+    pool = {"signals": {"kv_capacity_tokens": float("inf")}}
+    words = ["--gateway", pages(front(pool=pool, **odd)), "--no-probe"]
+    made, code = doctor(*words, "--max-num-seqs", 4)
+    assert code == 0, made
+    assert "gateway.reach" in at(made, "not asked")

@@ -1,10 +1,11 @@
 """What is wrong with a log is named, and what is right is not."""
 
-import json
+import gzip
+import os
 
 import pytest
 from tests.lab.doctor.conftest import at, said
-from tests.reports.byhand import RUN, decision, header, jsonl, kv, lost, outcome
+from tests.reports.byhand import decision, header, jsonl, kv, lost, outcome
 
 from admitperf.core.clock import SYSTEM
 
@@ -220,4 +221,23 @@ def test_names_from_a_log_are_plain_in_the_text(log, monkeypatch, tmp_path):
     assert ran.exit_code == 0, ran.output
     assert is_plain(ran.stdout)
     assert "red" in ran.stdout
-    assert json.dumps(RUN)
+
+
+def test_a_pipe_in_place_of_a_log_is_not_opened(doctor, tmp_path, door):
+    """It would wait for a writer for ever."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    made, code = doctor("--gateway", door.url, "--log", path)
+    assert at(made, "problem") == {"log.file"}, made
+    assert code == 1
+
+
+def test_a_long_packed_log_is_left_to_the_report(doctor, tmp_path, monkeypatch):
+    """Its end cannot be read alone."""
+    from admitperf.lab.doctor import log as module
+
+    monkeypatch.setattr(module, "MOST_BYTES", 10)
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(gzip.compress(jsonl(header(), *LIVE).encode()))
+    made, _ = doctor("--log", path)
+    assert "log.readable" in at(made, "not asked"), made

@@ -45,5 +45,5 @@ def test_warming_draws_nothing_anyone_sees():
 
 def test_a_missing_package_is_named_with_its_extra():
     """One line that says what to install."""
-    with pytest.raises(MissingExtra, match=r"admitperf\[html\]: pip install altair"):
+    with pytest.raises(MissingExtra, match=r"admitperf\[html\]: pip install jinja2"):
         extra.needed("no_such_package_of_ours")

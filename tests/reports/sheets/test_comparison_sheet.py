@@ -259,6 +259,14 @@ def test_twenty_arms_are_one_page(tmp_path):
     assert front[1].says == "21 arms; the table has every repeat."
 
 
+def test_without_arms_it_says_so(made):
+    """A page, not an error."""
+    _, plain, _ = made("one")
+    sheet = comparison_sheet({**plain, "comparisons": []})
+    assert "There are no arms to compare." in prose(sheet)
+    assert figures(sheet) == []
+
+
 def test_a_repeat_without_outcomes_is_empty(tmp_path):
     """Neither zero nor a dot."""
     lines = [*better(2), *baseline(2)]

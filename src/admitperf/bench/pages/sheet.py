@@ -13,7 +13,7 @@ from admitperf.reports.charts import comparison as charts
 from admitperf.reports.charts.comparison import Estimate
 from admitperf.reports.comparison.verdict import Paired
 from admitperf.reports.pages.revived import read
-from admitperf.reports.sheets.comparison_sheet import apart, as_text, ends
+from admitperf.reports.sheets.comparison_sheet import apart, as_text, ends, seven
 from admitperf.reports.sheets.plain import plain, visible
 from admitperf.reports.sheets.said import blocks
 from admitperf.reports.sheets.sheet import (
@@ -56,19 +56,23 @@ def bench_sheet(document: Document, command: str = "") -> Sheet:
             word=word,
             mood=mood_of(word),
             lead=(*_claim(safe["check"]), *_lead(made)),
-            sections=tuple(_filled(made, safe["beside"])),
+            sections=tuple(_filled(made, safe)),
             command=visible(command),
         )
 
 
-def _filled(made: Verdicts, beside: Sequence[Document]) -> Iterator[Section]:
+def _filled(made: Verdicts, safe: Document) -> Iterator[Section]:
     for title, part in (
         (page.metric(made), _curves(made)),
-        ("Beside it: medians above capacity", _beside(beside)),
+        ("Beside it: medians above capacity", _beside(safe["beside"])),
         ("Claims", _claims(made)),
         (page.SINGLE, _cells(made)),
         ("Checks before numbers", (_checks(made),)),
         ("Design", blocks(page.design(made))),
+        (
+            "The seven reporting items",
+            seven([(one["arm"], one["items"]) for one in safe["items"]]),
+        ),
         ("Configuration", _configuration(made)),
         ("What the design can show", map(Words, made.plan)),
         ("Left out", map(Words, made.left_out)),

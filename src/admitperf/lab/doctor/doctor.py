@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from admitperf.lab.doctor import engine, gateway, log, probe
@@ -161,7 +162,9 @@ class _Visit:
             return
         self.tell("one small request through the gateway")
         end = self.looked.endpoint.address if self.looked is not None else None
-        logged = None if path is None else lambda name: log.line_of(path, name)
+        logged = None
+        if path is not None and log.there(path):
+            logged = partial(log.line_of, path)
         yield from probe.findings(door, end, logged, self.pause)
 
     def _log(self) -> Iterator[Finding]:

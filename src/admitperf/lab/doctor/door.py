@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from admitperf.core.series import Series
@@ -45,8 +46,9 @@ class Door:
             return None
 
     def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
-        """The series of one of its metrics, named without `admitperf_`."""
-        return Series(self.page).samples(f"admitperf_{name}")
+        """The finite series of one of its metrics, named without `admitperf_`."""
+        found = Series(self.page).samples(f"admitperf_{name}")
+        return [(labels, value) for labels, value in found if isfinite(value)]
 
     def total(self, name: str) -> float | None:
         """Their sum; None = there are none."""

@@ -16,7 +16,7 @@ from admitperf.lab.doctor.finding import (
     warning,
 )
 from admitperf.lab.fault import LabError
-from admitperf.lab.reach import Reach, Shape, reach
+from admitperf.lab.reach import MOST, Reach, Shape, reach
 from admitperf.lab.sizes import Sizes
 from admitperf.policies import load
 from admitperf.reports.wording import number, plural, share
@@ -26,6 +26,8 @@ _UNAVAILABLE = 503
 _MOST_BLIND = 0.01  # the brief's bound: above it a run is UNKNOWN
 _MOST_UNREADABLE = 0.01  # plain choice: a scanner's traffic, not a client's
 _BASELINE = "no_admission"
+
+_DEEPEST = 8  # plain choice: a composition of compositions is two
 
 FEWEST_SIZED = 20
 """Plain choice: the mean of fewer requests says nothing of how big they are."""
@@ -239,14 +241,18 @@ class _Mark:
         return tuple(load(self.policy).requires) == (KV_PRESSURE,)
 
 
-def _marks(policy: object, parameters: object) -> Iterator[tuple[str, float]]:
+def _marks(
+    policy: object, parameters: object, depth: int = 0
+) -> Iterator[tuple[str, float]]:
     """The marks on KV pressure of a policy, and of its parts."""
     if not isinstance(policy, str) or not isinstance(parameters, dict):
+        return
+    if depth > _DEEPEST:
         return
     parts = parameters.get("policies")
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict):
-            yield from _marks(part.get("name"), part.get("params"))
+            yield from _marks(part.get("name"), part.get("params"), depth + 1)
     mark = parameters.get("threshold", parameters.get("high_water"))
     if isinstance(mark, int | float) and 0 < mark <= 1 and _reads_kv(policy):
         yield policy, float(mark)
@@ -290,7 +296,7 @@ def _known(pool: Mapping[str, Any], asked: Asked) -> dict[str, float]:
         known["max_num_seqs"] = asked.slots
     signals = pool.get("signals")
     told = signals.get("kv_capacity_tokens") if isinstance(signals, dict) else None
-    if isinstance(told, int | float):
+    if isinstance(told, int | float) and 0 < told <= MOST:
         known.setdefault("kv_tokens", told)
     return known
 

@@ -43,6 +43,7 @@ OLD_S = 3600.0
 LONGEST_WAIT_MS = 60_000.0
 """Origin: SDKs of OpenAI before 2.52 and of Anthropic wait at most 60 s."""
 
+_PACKED = (".gz", ".zst")
 _TAIL = 2**20
 _RUN_LINE = re.compile(rb'\n(?=\{"k": ?"run")')
 _ANY_LINE = re.compile(rb"\n")
@@ -93,6 +94,9 @@ def of_file(path: str) -> Iterator[Finding]:
         yield problem("log.file", f"{path}: is no file", "give the log itself")
         return
     yield fine("log.file", f"{path}, {status.st_size / 2**20:.1f} MiB")
+    if not os.access(path, os.R_OK):
+        fix = "run doctor as the gateway's user"
+        yield problem("log.readable", "this user may not read it", fix)
     yield _permissions(path, status)
     yield _writable(path)
     yield _disk(path)
@@ -149,6 +153,9 @@ def _disk(path: str) -> Finding:
 
 def read(path: str) -> Read | Finding:
     """Reads the log, or the end of a long one; why not, where that fails."""
+    if path.endswith(_PACKED) and not short(path):
+        why = f"it is packed, and over {MOST_BYTES / 2**20:.0f} MiB"
+        return not_asked("log.readable", why, "`admitperf report` reads all of it")
     try:
         with _recent(path) as (part, whole), reported([part]) as (log, report):
             ((came_back, early),) = log.store.rows(_EARLY)
@@ -167,8 +174,7 @@ def read(path: str) -> Read | Finding:
 def _recent(path: str) -> Iterator[tuple[str, bool]]:
     """The log, or a file with its end, from a run line on."""
     size = Path(path).stat().st_size
-    packed = path.endswith((".gz", ".zst"))
-    if size <= MOST_BYTES or packed:
+    if size <= MOST_BYTES:
         yield path, True
         return
     with tempfile.TemporaryDirectory() as folder:

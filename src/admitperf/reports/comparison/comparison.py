@@ -16,6 +16,7 @@ from admitperf.reports.comparison.guard import Guard
 from admitperf.reports.comparison.guards import guards
 from admitperf.reports.comparison.verdict import MARGIN, Paired, Word, in_family
 from admitperf.reports.pages import stated
+from admitperf.reports.pages.items import tally
 from admitperf.reports.quantile import Spread
 from admitperf.reports.ratio import Share
 from admitperf.reports.report import RunReport
@@ -70,6 +71,8 @@ class Side:
         baseline: whether it refuses nothing by design.
         params, provenance: as the header of its first run says.
         repeats: in the order they began.
+        items: how many of them answer each of the seven reporting items how: by item,
+            by answer.
     """
 
     label: str
@@ -78,6 +81,7 @@ class Side:
     params: dict[str, Any]
     provenance: dict[str, str]
     repeats: tuple[Repeat, ...]
+    items: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +193,14 @@ def compare_all(*sides: Arm, margin: float = MARGIN) -> tuple[Comparison, ...]:
 def _comparison(met: Contest, paired: Paired) -> Comparison:
     checks = guards(met, paired)
     void = any(check.voids and check.failed for check in checks)
+    runs = [run for arm in met.sides for run in arm.runs]
     return Comparison(
         experiment=_experiment(met),
-        simulated=any(stated.simulated(run) for arm in met.sides for run in arm.runs),
-        oracle=any(stated.oracle(run) for arm in met.sides for run in arm.runs),
+        simulated=any(map(stated.simulated, runs)),
+        oracle=any(map(stated.oracle, runs)),
         verdict="void" if void else paired.word,
-        arm=_side(met.arm),
-        baseline=_side(met.baseline),
+        arm=_side(met.arm, runs),
+        baseline=_side(met.baseline, runs),
         checks=checks,
         paired_by=met.paired_by,
         pairs=tuple(Difference(pair.name, _difference(pair)) for pair in met.pairs),
@@ -229,7 +234,7 @@ def _experiment(met: Contest) -> str | None:
     return printable(str(name)) if name and not others else None
 
 
-def _side(arm: Arm) -> Side:
+def _side(arm: Arm, runs: Sequence[RunReport]) -> Side:
     header = arm.runs[0].header
     return Side(
         label=arm.label,
@@ -238,6 +243,7 @@ def _side(arm: Arm) -> Side:
         params=dict(header.get("params") or {}),
         provenance=dict(header.get("provenance") or {}),
         repeats=tuple(map(_repeat, arm.names, arm.runs)),
+        items=tally(arm.runs, runs),
     )
 
 

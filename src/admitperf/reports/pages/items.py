@@ -66,6 +66,23 @@ def items(run: RunReport, runs: Sequence[RunReport] = ()) -> tuple[Item, ...]:
     return tuple(Item(name, answer, says) for name, (answer, says) in answers)
 
 
+def tally(
+    some: Sequence[RunReport], runs: Sequence[RunReport] = ()
+) -> dict[str, dict[str, int]]:
+    """How many of some runs answer each item how: by item, by answer.
+
+    Args:
+        some: the repeats of an arm.
+        runs: as for `items`.
+    """
+    counted: dict[str, dict[str, int]] = {}
+    for run in some:
+        for item in items(run, runs):
+            own = counted.setdefault(item.name, {})
+            own[item.answer] = own.get(item.answer, 0) + 1
+    return counted
+
+
 _Answered = tuple[Answer, str]
 
 

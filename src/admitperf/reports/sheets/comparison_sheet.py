@@ -32,7 +32,7 @@ from admitperf.reports.sheets.sheet import (
     Words,
     mood_of,
 )
-from admitperf.reports.wording import as_written, plural
+from admitperf.reports.wording import as_written, counted, plural
 
 Document = Mapping[str, Any]
 
@@ -54,15 +54,24 @@ def comparison_sheet(document: Document, command: str = "") -> Sheet:
     safe = plain(document)
     with as_written():
         made = [read(Comparison, one) for one in safe["comparisons"]]
-        lead: Iterator[Block] = _lead(made[0]) if len(made) == 1 else _overview(made)
+        title, word, lead = _front(made)
         return Sheet(
-            title=_titled(made[0]) if len(made) == 1 else comparison_page.overall(made),
-            word=made[0].verdict if len(made) == 1 else "",
-            mood=mood_of(made[0].verdict) if len(made) == 1 else "plain",
+            title=title,
+            word=word,
+            mood=mood_of(word),
             lead=(*_claim(safe["check"]), *lead),
             sections=(*_every(made), _files(safe["files"])),
             command=visible(command),
         )
+
+
+def _front(made: Sequence[Comparison]) -> tuple[str, str, Iterator[Block]]:
+    """Title, word and lead of some comparisons."""
+    if not made:
+        return "No comparison", "", iter([Words("There are no arms to compare.")])
+    if len(made) == 1:
+        return _titled(made[0]), made[0].verdict, _lead(made[0])
+    return comparison_page.overall(made), "", _overview(made)
 
 
 def _every(made: Sequence[Comparison]) -> Iterator[Section]:
@@ -179,7 +188,31 @@ def _sections(one: Comparison) -> Iterator[Section]:
     if one.notices:
         said = (Words(notice, "NOTICE", "unsure") for notice in one.notices)
         yield Section("Notices", tuple(said))
-    yield Section("Configuration", tuple(map(_parameters, (one.arm, one.baseline))))
+    sides = (one.arm, one.baseline)
+    tallied = [(side.label, side.items) for side in sides]
+    yield Section("The seven reporting items", tuple(seven(tallied)))
+    yield Section("Configuration", tuple(map(_parameters, sides)))
+
+
+def seven(
+    arms: Sequence[tuple[str, Mapping[str, Mapping[str, int]]]],
+) -> Iterator[Block]:
+    """How the runs of each arm answer the reporting items; nothing without any.
+
+    Args:
+        arms: label, and how many runs answer each item how.
+    """
+    names = list(dict.fromkeys(name for _, own in arms for name in own))
+    if names:
+        yield Table(
+            "How many runs of each arm answer how",
+            (Column("item"), *(Column(label) for label, _ in arms)),
+            tuple(
+                (name, *(counted(dict(own.get(name, {}))) or None for _, own in arms))
+                for name in names
+            ),
+            "What each answer rests on, run by run, is in the report on its log.",
+        )
 
 
 def _checks(checks: Sequence[Guard]) -> Answers:
@@ -346,5 +379,5 @@ def apart(names: Sequence[str]) -> list[str]:
     made: list[str] = []
     for name in names:
         short = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-        made.append(short)
+        made.append(short if short not in made else f"{short} #{len(made) + 1}")
     return made
