@@ -37,13 +37,14 @@ def ready(output: str) -> None:
         UnreadableInput: nothing can be written there, or a part of the extra is
             missing.
     """
-    from admitperf.reports.html import drawing, extra
+    from admitperf.reports.extra import needed
+    from admitperf.reports.html import drawing
 
     if output != _STDOUT and (why := _unfit(output)):
         raise UnreadableInput(printable(f"{output}: cannot be written: {why}"))
     try:
         for module in ("jinja2", "vl_convert"):
-            extra.needed(module)
+            needed(module, "html")
     except AdmitPerfError as error:
         raise UnreadableInput(printable(str(error))) from None
     threading.Thread(target=drawing.warm, daemon=True).start()

@@ -7,7 +7,8 @@ import pytest
 from admitperf.core.errors import MissingExtra
 from admitperf.reports.charts.over_time import Bound, signal
 from admitperf.reports.charts.theme import NAMES
-from admitperf.reports.html import drawing, extra
+from admitperf.reports.extra import needed
+from admitperf.reports.html import drawing
 
 GRID = {"bin_s": 1.0, "from_s": [0.0, 1.0, 2.0]}
 CHART = signal(GRID, ([1, 2, 3], [2, 3, 4], [3, 4, 5]), "x", [Bound(4.5, ">= 4.5")])
@@ -46,4 +47,4 @@ def test_warming_draws_nothing_anyone_sees():
 def test_a_missing_package_is_named_with_its_extra():
     """One line that says what to install."""
     with pytest.raises(MissingExtra, match=r"admitperf\[html\]: pip install jinja2"):
-        extra.needed("no_such_package_of_ours")
+        needed("no_such_package_of_ours", "html")

@@ -122,7 +122,9 @@ def test_without_duckdb_the_extra_is_named(log, tmp_path):
         check=False,
     )
     assert ran.returncode == 2
-    said = f"this needs duckdb, of the extra admitperf[reports]: {HOW_TO_GET}"
+    said = (
+        f"this needs duckdb, of the extra admitperf[reports]: {HOW_TO_GET['reports']}"
+    )
     assert ran.stderr == f"Error: {said}\n"
 
 

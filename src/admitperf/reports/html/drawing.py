@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from admitperf.reports.charts.theme import FAINT, GRID, INK, NAMES
-from admitperf.reports.html.extra import needed
+from admitperf.reports.extra import needed
 
 _FONT = "system-ui, sans-serif"
 _CONFIG = {
@@ -49,7 +49,7 @@ def svg(chart: dict[str, Any], says: str) -> str:
     Raises:
         MissingExtra: vl-convert is not installed.
     """
-    drawn: str = needed("vl_convert").vegalite_to_svg(_configured(chart))
+    drawn: str = needed("vl_convert", "html").vegalite_to_svg(_configured(chart))
     drawn = _COLOUR.sub(_named, _ROLES.sub("", drawn))
     drawn = _SIZE.sub(r" \1", drawn, count=1)
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{_quoted(says)}" ', 1)
@@ -72,4 +72,6 @@ def _quoted(text: str) -> str:
 
 def warm() -> None:
     """Starts the engine that draws; who is about to draw saves that time later."""
-    needed("vl_convert").vegalite_to_svg({"data": {"values": [{}]}, "mark": "point"})
+    needed("vl_convert", "html").vegalite_to_svg(
+        {"data": {"values": [{}]}, "mark": "point"}
+    )

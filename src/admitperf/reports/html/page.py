@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from admitperf._version import __version__
+from admitperf.reports.extra import needed
 from admitperf.reports.html.drawing import svg
-from admitperf.reports.html.extra import needed
 from admitperf.reports.sheets.glossary import used
 from admitperf.reports.sheets.sheet import (
     Cell,
@@ -46,7 +46,7 @@ def html(sheet: Sheet) -> str:
 
 @cache
 def _environment() -> Any:  # noqa: ANN401  of a package that may be missing
-    jinja, markup = needed("jinja2"), needed("markupsafe").Markup
+    jinja, markup = needed("jinja2", "html"), needed("markupsafe", "html").Markup
     made = jinja.Environment(
         loader=jinja.FileSystemLoader(_HERE),
         autoescape=True,
