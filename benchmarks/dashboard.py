@@ -86,6 +86,7 @@ def measured(folder: Path, decisions: int) -> list[Row]:
     """The first look and the second one."""
     log = folder / "big.jsonl"
     write(log, decisions)
+    os.sync()  # else what was just written is flushed while the look is timed
     cache, full = folder / "cache", decisions == DECISIONS
     rows = []
     for what, most in (("first", FIRST_S), ("again", AGAIN_S)):

@@ -182,7 +182,9 @@ def _read(
         with reported(paths, slo, warmup=asked.warmup or None) as (log, made):
             held = make(log, made)
             if name == _name(paths, said):  # else it grew while it was read
-                cache.write(name, held, partial(browse.write, log) if rows else None)
+                cache.write(
+                    name, held, partial(browse.write, log, made) if rows else None
+                )
     return Read(held, cache.decisions(name))
 
 

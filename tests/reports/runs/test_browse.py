@@ -13,8 +13,8 @@ def parquet(write, tmp_path):
 
     def made(*lines, **options):
         path = tmp_path / "rows.parquet"
-        with reported([write(*lines)], **options) as (log, _):
-            browse.write(log, path)
+        with reported([write(*lines)], **options) as (log, report):
+            browse.write(log, report, path)
         return path
 
     return made

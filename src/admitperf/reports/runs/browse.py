@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from admitperf.reports.extra import needed
+from admitperf.reports.report import Report
 from admitperf.reports.runs.log import Log
 from admitperf.reports.runs.store import quoted
 from admitperf.reports.runs.tables import kind, lines
@@ -50,26 +51,27 @@ SELECT d.run_n, d.t_us, d.seq, d.verdict, d.reason, d.admitted, d.enforced, d.st
     o.ok, o.ttft_ms, o.max_gap_ms, o.e2e_ms, o.output_tokens, o.error
 FROM decisions d
 LEFT JOIN (
-    SELECT DISTINCT ON (run, seq) {said}
+    SELECT {once} {said}
     FROM (SELECT json_extract_string(line, {paths}) AS found
         FROM {lines} WHERE {decision})) s USING (run, seq)
-LEFT JOIN outcomes o ON o.process_n = d.process_n AND o."of" = d.seq
-ORDER BY d.run_n, d.t_us, d.seq"""
+LEFT JOIN outcomes o ON o.process_n = d.process_n AND o."of" = d.seq"""
 
 
-def write(log: Log, path: Path) -> None:
-    """Writes the decisions of every run, in the order of time.
+def write(log: Log, made: Report, path: Path) -> None:
+    """Writes the decisions of every run, in any order.
 
     What was left out as warm-up is not in it, so rows count as the report counts.
 
     Args:
-        log: as `report.reported` hands it over.
+        log, made: as `report.reported` hands them over.
         path: of the Parquet file.
 
     Raises:
         UnreadableError: it cannot be written.
     """
+    twice = any(run.faults.repeated for run in made.runs)
     rows = _ROWS.format(
+        once="DISTINCT ON (run, seq)" if twice else "",
         said=", ".join(_said(place, name) for place, name in enumerate(_AT, 1)),
         paths=list(_AT.values()),
         lines=lines(log.store, log.texts),
