@@ -165,3 +165,27 @@ def test_the_program_itself_ends_cleanly(tmp_path):
         )
         assert done.returncode == rc
         assert len((done.stdout + done.stderr).splitlines()) == 1
+
+
+def test_a_log_is_never_taken_for_the_page(run, tmp_path):
+    """Neither by its name nor by a link to it; a page that is there is replaced."""
+    path = tmp_path / "live.jsonl"
+    good = path.read_bytes()
+    (tmp_path / "link.html").symlink_to(path)
+    for target in ("live.jsonl", "link.html", "inert.jsonl"):
+        told = run("live.jsonl", "--html", target)
+        assert told.exit_code == 2
+        assert "is no HTML page" in told.stderr
+        assert path.read_bytes() == good
+    (tmp_path / "page.html").write_text("")
+    for _ in range(2):
+        assert run("live.jsonl", "--html", "page.html").exit_code == 0
+
+
+def test_a_loop_of_links_is_one_line(run, tmp_path):
+    """Not a trace, and not the code of a failed check."""
+    (tmp_path / "a.html").symlink_to(tmp_path / "b.html")
+    (tmp_path / "b.html").symlink_to(tmp_path / "a.html")
+    told = run("live.jsonl", "--html", "a.html")
+    assert told.exit_code == 2
+    assert len(told.stderr.splitlines()) == 1

@@ -58,7 +58,10 @@ def test_a_log_that_changed_is_read_again(log, reads):
     assert len(reads) == 4
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[]x"])
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"{", b"\xff\xfe", b"[]x", b"{}", b"[]", b"null", b'{"runs": []}', b"x\n{}"],
+)
 def test_a_damaged_entry_is_made_again(log, reads, cache_folder, damage):
     """Cut short or scribbled on; the page is as if there were no cache."""
     good = whole(log)
@@ -67,6 +70,33 @@ def test_a_damaged_entry_is_made_again(log, reads, cache_folder, damage):
     again = whole(log)
     assert len(reads) == 2
     assert again.made["runs"][0]["answers"] == good.made["runs"][0]["answers"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
+def test_damaged_rows_are_made_again(log, reads, cache_folder, damage):
+    """The document alone is no entry where rows were kept with it."""
+    whole(log)
+    (rows,) = cache_folder.glob("*/decisions.parquet")
+    good = rows.read_bytes()
+    if damage == "gone":
+        rows.unlink()
+    else:
+        rows.write_bytes(good[: len(good) // 2] if damage == "cut" else good + b"x")
+    read = whole(log)
+    assert len(reads) == 2
+    assert read.rows.stat().st_size == len(good)
+
+
+def test_a_user_without_a_home_keeps_nothing(log, monkeypatch):
+    """And sees the log all the same."""
+    for name in ("ADMITPERF_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def homeless(_):
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(cache.Path, "home", classmethod(homeless))
+    assert whole(log).rows is None
 
 
 def test_a_log_that_grows_while_it_is_read_is_not_kept(log, monkeypatch):
@@ -98,7 +128,7 @@ def test_nobody_else_can_look_into_it(log, cache_folder):
 
 def test_what_was_used_longest_ago_goes_first(cache_folder, monkeypatch):
     """Until the rest is small enough; what was just written stays."""
-    monkeypatch.setattr(cache, "MOST_BYTES", 250)
+    monkeypatch.setattr(cache, "MOST_BYTES", 400)
     for place, name in enumerate("abc"):
         assert cache.write(name, {"x": "y" * 80}, None)
         os.utime(cache_folder / name, (place, place))

@@ -44,9 +44,7 @@ def drawn(monkeypatch):
     from admitperf.dashboard import show
 
     specs = []
-    monkeypatch.setattr(
-        show.st, "vega_lite_chart", lambda spec, **_: specs.append(spec)
-    )
+    monkeypatch.setattr(show, "chart", specs.append)
     return specs
 
 
@@ -254,3 +252,18 @@ def test_a_benchmark_shows_its_verdicts(tmp_path, told):
     wanted = list(frames(sheet.sections))
     assert len(wanted) >= 4
     assert inside(wanted, [one.value for one in page.dataframe])
+
+
+@pytest.mark.parametrize("given", ["-1", "9" * 30, "9" * 5000, "\u00b2", "x", "", "1"])
+def test_any_address_leads_to_a_page(demo, given):
+    """What the query says is a place in the list, or the first one is taken."""
+    script = f"""
+from admitperf.dashboard import items_page
+from admitperf.dashboard.reading import Asked
+items_page.show_page(Asked({str(demo)!r}))
+"""
+    page = AppTest.from_string(script, default_timeout=60)
+    page.query_params["run"] = given
+    page.run()
+    assert not page.exception
+    assert page.selectbox[0].value == (1 if given == "1" else 0)

@@ -75,3 +75,39 @@ def test_others_are_warned_of(start, demo):
     served = start(demo, "--host", "0.0.0.0")
     until(lambda: served.url, 30)
     assert "no login" in served.lines[0]
+
+
+def test_a_warm_up_that_makes_no_sense_is_wrong_use(run):
+    """Before anything is served."""
+    ran = run("dashboard", ".", "--warmup", "banana")
+    assert ran.exit_code == 2
+    assert "banana" in ran.stderr
+
+
+def asked(url, host):
+    """The status of a WebSocket's handshake by another name of the same address."""
+    where = url.removeprefix("http://")
+    address, _, port = where.partition(":")
+    lines = (
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: {host}",
+        f"Origin: http://{host}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: MTIzNDU2Nzg5MDEyMzQ1Ng==",
+        "",
+        "",
+    )
+    with socket.create_connection((address, int(port)), timeout=10) as line:
+        line.sendall("\r\n".join(lines).encode())
+        return int(line.recv(64).split()[1])
+
+
+def test_a_page_from_elsewhere_reads_no_logs(start, demo):
+    """Whose own name was made to lead to this address (DNS rebinding)."""
+    served = start(demo)
+    port = served.url.rpartition(":")[2]
+    assert asked(served.url, f"127.0.0.1:{port}") == 101
+    assert asked(served.url, f"localhost:{port}") == 101
+    assert asked(served.url, f"evil.example:{port}") == 403

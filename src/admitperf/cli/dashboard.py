@@ -9,7 +9,9 @@ import click
 
 from admitperf.cli.bounds import BOUNDS
 from admitperf.cli.reading import UnreadableInput
+from admitperf.core.errors import ConfigError
 from admitperf.reports.runs.slo import Slo
+from admitperf.reports.runs.warmup import Cut
 from admitperf.reports.wording import printable
 
 _NEEDED = ("streamlit", "duckdb", "scipy")
@@ -53,6 +55,7 @@ def command(
     Exit code 2 when it cannot be started.
     """
     _installed()
+    _cut(warmup)
     where = _place(path)
     chosen = _port(host, port)
     _exposed(host)
@@ -76,6 +79,15 @@ def _installed() -> None:
             f"this needs {', '.join(absent)}, of the extra admitperf[dashboard]:"
             f" pip install {' '.join(absent)}"
         )
+
+
+def _cut(warmup: str | None) -> None:
+    """Refuses a warm-up that makes no sense before anything is served."""
+    try:
+        if warmup is not None:
+            Cut.parsed(warmup)
+    except ConfigError as error:
+        raise click.UsageError(printable(str(error))) from None
 
 
 def _place(path: str) -> Path:

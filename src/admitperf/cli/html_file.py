@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from admitperf.reports.sheets.sheet import Sheet
 
 _STDOUT = "-"
+_HEAD_BYTES = 1 << 10
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
 
@@ -57,9 +58,18 @@ def _unfit(output: str) -> str | None:
             return "it is a folder"
         if not path.resolve().parent.is_dir():
             return "its folder does not exist"
-    except (OSError, ValueError) as error:
+        if path.is_file() and not _is_page(path):
+            return "what stands there is no HTML page, and would be lost"
+    except (OSError, ValueError, RuntimeError) as error:
         return getattr(error, "strerror", None) or str(error)
     return None
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file may be replaced: it is empty, or a page. A log is neither."""
+    with path.open("rb") as file:
+        begins = file.read(_HEAD_BYTES).lstrip().lower()
+    return not begins or begins.startswith((b"<!doctype html", b"<html"))
 
 
 def write(sheet: "Sheet", output: str) -> None:

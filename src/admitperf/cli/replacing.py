@@ -23,7 +23,7 @@ def replaced(output: str, text: str) -> None:
             path.write_text(text, encoding="utf-8")
         else:
             _swapped(path.resolve(), text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # the last: a loop of links
         why = getattr(error, "strerror", None) or str(error)
         said = printable(f"{output}: cannot be written: {why}")
         raise UnreadableInput(said) from None

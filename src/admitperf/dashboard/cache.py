@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from admitperf._version import __version__
+from admitperf.reports.runs.store import UnreadableError
 
 MOST_BYTES = 2 << 30
 """Plain choice: of all entries together; the ones used longest ago go first."""
@@ -22,6 +23,7 @@ MOST_BYTES = 2 << 30
 VARIABLE = "ADMITPERF_CACHE"
 """Names another folder than the user's own."""
 
+_END_BYTES = 1 << 16
 DOCUMENT, DECISIONS = "document.json", "decisions.parquet"
 
 Document = dict[str, Any]
@@ -32,8 +34,11 @@ def folder() -> Path:
     own = os.environ.get(VARIABLE)
     if own:
         return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "admitperf"
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(base or Path.home() / ".cache") / "admitperf"
+    except RuntimeError:  # a user without a home: nothing is kept
+        return Path(os.devnull) / "admitperf"
 
 
 def key(paths: Iterable[Path], how: object) -> str:
@@ -56,18 +61,21 @@ def _state(path: Path) -> tuple[str, int, int]:
 
 
 def read(name: str) -> Document | None:
-    """The document of an entry; None when there is none that can be used."""
+    """The document of an entry; None when there is none, or it is not as written."""
     place = folder() / name
     try:
-        held: Document = json.loads((place / DOCUMENT).read_text(encoding="utf-8"))
+        seal, _, text = (place / DOCUMENT).read_text(encoding="utf-8").partition("\n")
         os.utime(place)
+        if seal != _seal(text, place / DECISIONS):
+            return None
+        held: Document = json.loads(text)
     except (OSError, ValueError):
         return None
     return held
 
 
 def decisions(name: str) -> Path | None:
-    """The rows of an entry; None when it has none."""
+    """The rows of an entry that was read; None when it has none."""
     path = folder() / name / DECISIONS
     return path if path.is_file() else None
 
@@ -90,16 +98,32 @@ def write(name: str, made: Document, rows: Callable[[Path], None] | None) -> boo
     except OSError:
         return False
     try:
-        (new / DOCUMENT).write_text(json.dumps(made), encoding="utf-8")
         if rows is not None:
             rows(new / DECISIONS)
+        text = json.dumps(made)
+        sealed = f"{_seal(text, new / DECISIONS)}\n{text}"
+        (new / DOCUMENT).write_text(sealed, encoding="utf-8")
         shutil.rmtree(root / name, ignore_errors=True)
         new.rename(root / name)
-    except OSError:
+    except (OSError, UnreadableError):
         shutil.rmtree(new, ignore_errors=True)
         return (root / name / DOCUMENT).is_file()
     _tidy(root, keep=name)
     return True
+
+
+def _seal(text: str, rows: Path) -> str:
+    """What tells an entry that was written whole from one that was damaged since.
+
+    Of the rows their ends are looked at: a file cut short or grown has other ones.
+    """
+    seal = hashlib.sha256(text.encode())
+    if rows.is_file():
+        with rows.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(size - _END_BYTES, 0))
+            seal.update(f"{size}".encode() + file.read())
+    return seal.hexdigest()
 
 
 def _tidy(root: Path, keep: str) -> None:

@@ -50,7 +50,8 @@ def one_of(label: str, names: Sequence[str], key: str) -> int:
         key: the name in the address.
     """
     given = st.query_params.get(key, "0")
-    first = int(given) if given.isdigit() and int(given) < len(names) else 0
+    places = [str(place) for place in range(len(names))]
+    first = places.index(given) if given in places else 0
     chosen = st.selectbox(
         label,
         range(len(names)),

@@ -32,7 +32,7 @@ def _experiment(one: dict[str, Any]) -> None:
             alt="arms",
         )
         st.caption("Goodput of offered, by repeat: lowest, median and highest.")
-        st.vega_lite_chart(spec=_ranges(one["arms"]), width="stretch")
+        show.chart(_ranges(one["arms"]))
     if one["loads"][1:]:
         loads = ", ".join(f"{load:g}x" for load in one["loads"])
         st.markdown(f"Loads: {loads} of capacity in every arm.")

@@ -7,6 +7,8 @@ import streamlit as st
 
 from admitperf.dashboard import choosing, reading, show
 from admitperf.dashboard.reading import Asked
+from admitperf.reports.pages import stated
+from admitperf.reports.pages.revived import run_report
 from admitperf.reports.sheets.sheet import Answer, Answers, mood_of
 
 
@@ -15,6 +17,11 @@ def show_page(asked: Asked) -> None:
     found = choosing.read("Reading the logs", lambda: reading.overview(asked))
     choosing.unread(found["files"])
     runs = found["runs"]
+    made = [run_report(run) for run in runs]
+    choosing.stamped(
+        simulated=any(map(stated.simulated, made)),
+        oracle=any(map(stated.oracle, made)),
+    )
     st.dataframe(
         pd.DataFrame([_row(asked, run) for run in runs]),
         hide_index=True,

@@ -1,6 +1,6 @@
 """The end of a log that is still being written."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import streamlit as st
@@ -50,4 +50,5 @@ def _age(run: dict[str, Any], now: datetime) -> str:
     if not last:
         return ""
     then = datetime.fromisoformat(last)
-    return f"; the newest is {(now - then).total_seconds():.0f} s old"
+    age = timedelta(seconds=round((now - then).total_seconds()))
+    return f"; the newest is {age} old"

@@ -140,9 +140,15 @@ def _rows(one: Rows) -> None:
 
 def _figure(one: Figure) -> None:
     st.markdown(f"**{literal(one.title)}** {literal(one.says)}")
-    st.vega_lite_chart(spec=one.chart, width="stretch")
+    chart(one.chart)
     with st.expander(f"The numbers: {literal(one.table.caption)}"):
         table(one.table)
+
+
+def chart(spec: dict[str, Any]) -> None:
+    """A plot as wide as the page and as high as it is on paper."""
+    fits = {"autosize": {"type": "fit-x", "contains": "padding"}}
+    st.vega_lite_chart(spec=spec | fits, width="stretch")
 
 
 def _answers(one: Answers) -> None:

@@ -60,6 +60,7 @@ def run(host: str, port: int, given: list[str], serving: Callable[[], None]) -> 
 
     where = {"server.address": host, "server.port": str(port)}
     flags = [f"--{name}={value}" for name, value in (SETTINGS | where).items()]
+    flags += [f"--server.allowedHosts={name}" for name in _names(host)]
     ended = threading.Event()
     waits = threading.Thread(
         target=_wait, args=(host, port, ended, serving), daemon=True
@@ -71,6 +72,17 @@ def run(host: str, port: int, given: list[str], serving: Callable[[], None]) -> 
         return
     finally:
         ended.set()
+
+
+def _names(host: str) -> list[str]:
+    """By which names it may be asked.
+
+    A page from elsewhere that has its own name resolved to this address asks by that.
+    """
+    return ["*"] if host in _EVERY else ["localhost", "127.0.0.1", "[::1]", "::1", host]
+
+
+_EVERY = ("0.0.0.0", "::")  # noqa: S104  compared with, not bound to
 
 
 def _wait(

@@ -291,7 +291,10 @@ def _fired(run: RunReport) -> Finding:
     said = f"{word}: {says}"
     if word == "LIVE":
         return fine("log.fired", said)
-    if word == "INERT" and run.answers.decided >= FEWEST_FOR_NEVER:
+    if word == "INERT" and run.answers.decided < FEWEST_FOR_NEVER:
+        few = plural(run.answers.decided, "decision")
+        return not_asked("log.fired", f"{few} so far: too few to tell from bad luck")
+    if word == "INERT":
         fix = "bound a signal that moves: `admitperf advise LOG` names some"
         return problem("log.fired", said, fix)
     if word == "UNKNOWN":

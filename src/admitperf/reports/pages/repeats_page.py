@@ -7,6 +7,7 @@ from admitperf.reports.pages.columns import aligned
 from admitperf.reports.pages.layout import wrapped
 from admitperf.reports.pages.sketch import sketch
 from admitperf.reports.quantile import Spread, nearest_rank
+from admitperf.reports.ratio import Share
 from admitperf.reports.wording import NOT_KNOWN, number, share
 
 
@@ -102,21 +103,34 @@ def arms(sides: Sequence[Side]) -> Iterator[str]:
     """One row an arm: the middle repeat, and what was refused in all of them."""
     rows = [["median of repeats", "n", "goodput", "TTFT p95", "refused"]]
     for side in sides:
-        tails = _known(one.ttft_ms for one in side.repeats)
-        values = _values(side)
+        goodput, tail, refused = middle(side)
         rows.append(
             [
                 side.label,
                 str(len(side.repeats)),
-                _three(_middle(values)) if values else NOT_KNOWN,
-                f"{number(_middle(tails))} ms" if tails else NOT_KNOWN,
-                share(
-                    sum(one.refused.n for one in side.repeats),
-                    sum(one.refused.of for one in side.repeats),
-                ),
+                NOT_KNOWN if goodput is None else _three(goodput),
+                NOT_KNOWN if tail is None else f"{number(tail)} ms",
+                share(refused.n, refused.of),
             ]
         )
     yield from aligned(rows)
+
+
+def middle(side: Side) -> tuple[float | None, float | None, Share]:
+    """An arm's middle goodput and TTFT p95 in ms, and what was refused in all repeats.
+
+    Returns:
+        None for what no repeat has.
+    """
+    tails, values = _known(one.ttft_ms for one in side.repeats), _values(side)
+    return (
+        _middle(values) if values else None,
+        _middle(tails) if tails else None,
+        Share.part(
+            sum(one.refused.n for one in side.repeats),
+            sum(one.refused.of for one in side.repeats),
+        ),
+    )
 
 
 def goodputs(sides: Sequence[Side]) -> Iterator[str]:

@@ -123,8 +123,27 @@ def _overview(made: Sequence[Comparison]) -> Iterator[Block]:
             yield Words(said, f"Check {check.number}", "bad")
     yield from _stamps(made)
     yield from map(Words, comparison_page.family(made))
+    sides = [*(one.arm for one in made), made[0].baseline]
+    yield _medians(sides)
     yield _arms_apart(made)
-    yield _repeats_figure([*(one.arm for one in made), made[0].baseline])
+    yield _repeats_figure(sides)
+
+
+def _medians(sides: Sequence[Side]) -> Table:
+    """The middle repeat of each arm."""
+    return Table(
+        "Median of repeats",
+        (
+            Column("arm"),
+            Column("n", kind="number"),
+            Column("goodput", kind="number"),
+            Column("TTFT p95", "ms", "number"),
+        ),
+        tuple(
+            (side.label, len(side.repeats), *repeats_page.middle(side)[:2])
+            for side in sides
+        ),
+    )
 
 
 def _arms_apart(made: Sequence[Comparison]) -> Figure:
@@ -230,6 +249,7 @@ def _checks(checks: Sequence[Guard]) -> Answers:
 
 
 def _repeats(one: Comparison) -> Iterator[Block]:
+    yield _medians([one.arm, one.baseline])
     yield _repeats_figure([one.arm, one.baseline])
     for side in (one.arm, one.baseline):
         yield Table(

@@ -137,6 +137,11 @@ def _claim(safe: Document) -> Iterator[Block]:
 
 def _overview(runs: Sequence[Document]) -> Iterator[Block]:
     made = [run_report(run) for run in runs]
+    for word, said in headline.stamps(
+        simulated=any(map(stated.simulated, made)),
+        oracle=any(map(stated.oracle, made)),
+    ):
+        yield Words(said, word, "unsure")
     held = any(run.answers.held.n for run in made)
     yield Table(
         "All runs",
