@@ -132,7 +132,8 @@ def main() -> None:
         print(json.dumps({"machine": machine("duckdb"), "rows": told}, indent=1))
         return
     print("; ".join(f"{key} {value}" for key, value in machine("duckdb").items()))
-    print("`admitperf report LOG --html FILE` as a process; median of 5, largest peak")
+    often = "once each" if chosen.quick else "median of 5, largest peak"
+    print(f"`admitperf report LOG --html FILE` as a process; {often}")
     print(table(rows))
 
 

@@ -119,6 +119,8 @@ def test_nothing_to_show_is_said(at, tmp_path, what):
     browser = at(folder)
     words = "no logs in this folder" if what == "empty" else "no records"
     assert shows(browser, words), text(browser)
-    goes(browser, "Log")
-    assert shows(browser, words), text(browser)
-    assert "Traceback" not in text(browser)
+    for title in ("Log", "Compare", "Seven items"):
+        goes(browser, title)
+        assert shows(browser, words), (title, text(browser))
+        assert "Traceback" not in text(browser)
+    assert errors(browser) == []

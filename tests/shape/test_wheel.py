@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.real.process import running
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +107,32 @@ def test_a_missing_extra_is_one_line_that_names_it(installed, tmp_path, words):
 def test_the_installed_demo_runs_anywhere(complete, tmp_path, words):
     """The recorded run and all that the simulated one needs are inside the wheel."""
     assert "kv_threshold" in run(complete, tmp_path, "demo", *words)
+
+
+def test_pages_and_dashboard_are_in_the_wheel(wheel, complete, tmp_path):
+    """What is no module goes along: the template, the style and Streamlit's script."""
+    names = zipfile.ZipFile(wheel).namelist()
+    for name in ("page.html.jinja", "page.css"):
+        assert f"admitperf/reports/html/{name}" in names
+    run(complete, tmp_path, "demo", "--repeats", "1", "-o", "logs")
+    log = "logs/demo/queue_depth/r1.jsonl"
+    assert run(complete, tmp_path, "report", log, "--html", "x.html").startswith(
+        "wrote"
+    )
+    assert "<svg" in (tmp_path / "x.html").read_text(encoding="utf-8")
+    ask = "from admitperf.dashboard.start import _APP; print(_APP.is_file())"
+    there = subprocess.run(
+        [complete / "python", "-c", ask],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert there.stdout == "True\n"
+
+
+def test_the_installed_dashboard_serves(complete, tmp_path):
+    """From the wheel alone, in a folder with nothing but an empty one of logs."""
+    (tmp_path / "logs").mkdir()
+    command = [complete / "admitperf", "dashboard", "logs"]
+    with running(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout.readline().startswith(b"dashboard at http://127.0.0.1:")

@@ -37,8 +37,8 @@ from admitperf.reports.sheets.sheet import (
 )
 from admitperf.reports.wording import as_written, plural, printable
 
-MOST_RUNS = 6
-"""Plain choice: runs shown whole; a page of more is a book."""
+MOST_RUNS = 3
+"""Plain choice: runs shown whole, half a megabyte each; a page of more is a book."""
 _LONGEST_SOURCE = 20_000
 _STAMPS = ("SIMULATED", "ORACLE")
 
