@@ -233,7 +233,7 @@ def _again(paths: tuple[str, ...], options: _Options) -> str:
     for arm in options["only"]:
         said += ["--arm", arm]
     if options["slo"] is not None:
-        said += ["--slo", options["slo"].text.replace(" ", "=").replace(",=", ",")]
+        said += ["--slo", options["slo"].option]
     if options["checking"]:
         said += ["--check", "--claim", options["claim"]]
     return shlex.join([*said, "--margin", f"{options['margin']:g}"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from admitperf.cli.bounds import BOUNDS
+from admitperf.cli.log_options import SLO, WARMUP
 from admitperf.cli.reading import UnreadableInput
 from admitperf.core.errors import ConfigError
 from admitperf.reports.runs.slo import Slo
@@ -30,17 +30,8 @@ _NEEDED = ("streamlit", "duckdb", "scipy")
     show_default=True,
     help="Address to listen on. There is no login: leave it on loopback.",
 )
-@click.option(
-    "--slo",
-    type=BOUNDS,
-    help="Bounds in ms, such as ttft_ms=1500,stall_ms=500 (also e2e_ms), in place of"
-    " those in the logs.",
-)
-@click.option(
-    "--warmup",
-    metavar="N|Ns",
-    help="Leave the first 10 requests, or the first 30s, out of every number.",
-)
+@SLO
+@WARMUP
 def command(
     path: str, port: int | None, host: str, slo: Slo | None, warmup: str | None
 ) -> None:
@@ -59,7 +50,7 @@ def command(
     where = _place(path)
     chosen = _port(host, port)
     _exposed(host)
-    bounds = "" if slo is None else slo.text.replace(" ", "=").replace(",=", ",")
+    bounds = "" if slo is None else slo.option
 
     from admitperf.dashboard import start
 

@@ -184,7 +184,7 @@ def _again(logs: Sequence[str], options: _Options) -> str:
     if options["html"] is not None:
         said += ["--html", options["html"], *["--check"] * options["checking"]]
     if options["slo"] is not None:
-        said += ["--slo", options["slo"].text.replace(" ", "=").replace(",=", ",")]
+        said += ["--slo", options["slo"].option]
     if options["warmup"] is not None:
         said += ["--warmup", options["warmup"]]
     return shlex.join(said)

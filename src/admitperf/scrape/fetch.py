@@ -166,7 +166,7 @@ def _ask(
     try:
         if left_s <= 0:
             raise TimeoutError
-        with _connected(address, left_s, expired) as connection:
+        with connected(address, left_s, expired) as connection:
             connection.request(
                 "GET", address.resource, headers=_headers(address, token)
             )
@@ -180,10 +180,16 @@ def _ask(
 
 
 @contextmanager
-def _connected(
+def connected(
     address: Address, left_s: float, expired: threading.Event
 ) -> Iterator[http.client.HTTPConnection]:
-    """A connection that is cut when its time is up, however slowly bytes drip in."""
+    """A connection that is cut when its time is up, however slowly bytes drip in.
+
+    Args:
+        address: where to.
+        left_s: for connecting and for all that follows, each.
+        expired: set when it was cut.
+    """
     secure = address.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
     with closing(kind(address.host, address.port, timeout=left_s)) as connection:

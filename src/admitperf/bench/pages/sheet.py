@@ -13,7 +13,13 @@ from admitperf.reports.charts import comparison as charts
 from admitperf.reports.charts.comparison import Estimate
 from admitperf.reports.comparison.verdict import Paired
 from admitperf.reports.pages.revived import read
-from admitperf.reports.sheets.comparison_sheet import apart, as_text, ends, seven
+from admitperf.reports.sheets.comparison_sheet import (
+    apart,
+    as_text,
+    claim,
+    ends,
+    seven,
+)
 from admitperf.reports.sheets.plain import plain, visible
 from admitperf.reports.sheets.said import blocks
 from admitperf.reports.sheets.sheet import (
@@ -55,7 +61,7 @@ def bench_sheet(document: Document, command: str = "") -> Sheet:
             title=f"{made.experiment}: every arm against {made.design.baseline}",
             word=word,
             mood=mood_of(word),
-            lead=(*_claim(safe["check"]), *_lead(made)),
+            lead=(*claim(safe["check"]), *_lead(made)),
             sections=tuple(_filled(made, safe)),
             command=visible(command),
         )
@@ -84,15 +90,6 @@ def _filled(made: Verdicts, safe: Document) -> Iterator[Section]:
 
 
 # --------------------------------------------------------------------------- lead
-
-
-def _claim(check: Document | None) -> Iterator[Block]:
-    if check is not None:
-        answer = "holds" if check["passed"] else "is not supported"
-        mood = mood_of("pass" if check["passed"] else "fail")
-        yield Words(f"The claim '{check['claim']}' {answer}.", "CHECK", mood)
-        for why in check["failures"]:
-            yield Words(why, "CHECK", "bad")
 
 
 def _lead(made: Verdicts) -> Iterator[Block]:

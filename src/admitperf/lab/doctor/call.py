@@ -8,8 +8,7 @@ import json
 import socket
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from admitperf.core.clock import SYSTEM, Clock
 from admitperf.lab.fault import LabError
 from admitperf.scrape.address import Address
+from admitperf.scrape.fetch import connected
 
 MOST_BYTES = 2**22
 """Longest answer taken. Plain choice: a state of a thousand pools is a tenth of it."""
@@ -99,7 +99,7 @@ def call(  # noqa: PLR0913  one keyword a part of a request
     if authorization:
         given["Authorization"] = authorization
     try:
-        with _connected(address, timeout_s, expired) as connection:
+        with connected(address, timeout_s, expired) as connection:
             connection.request("GET" if body is None else "POST", path, body, given)
             response = connection.getresponse()
             now_s = clock.wall_ns() / 1e9
@@ -130,30 +130,6 @@ def _pieces(
     except (OSError, ValueError, http.client.HTTPException):
         return found, True
     return found, (response.length or 0) > 0
-
-
-@contextmanager
-def _connected(
-    address: Address, timeout_s: float, expired: threading.Event
-) -> Iterator[http.client.HTTPConnection]:
-    """A connection that is cut when its time is up, however slowly bytes drip in."""
-    secure = address.scheme == "https"
-    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    with closing(kind(address.host, address.port, timeout=timeout_s)) as connection:
-        connection.connect()
-        timer = threading.Timer(timeout_s, _cut, (connection.sock, expired))
-        timer.daemon = True
-        timer.start()
-        try:
-            yield connection
-        finally:
-            timer.cancel()
-
-
-def _cut(sock: socket.socket, expired: threading.Event) -> None:
-    expired.set()
-    with suppress(OSError):
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _ahead_s(date: str | None, asked_s: float, now_s: float) -> float | None:

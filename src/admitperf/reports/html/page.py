@@ -16,7 +16,6 @@ from admitperf.reports.sheets.sheet import (
     Figure,
     Section,
     Sheet,
-    mood_of,
 )
 from admitperf.reports.wording import NOT_KNOWN, number
 
@@ -58,7 +57,6 @@ def _environment() -> Any:  # noqa: ANN401  of a package that may be missing
         "cell": written,
         "kind": lambda block: type(block).__name__,
         "drawn": lambda figure: markup(_drawn(figure)),
-        "mood_of": mood_of,
     }
     return made
 

@@ -14,19 +14,6 @@ from admitperf.reports.runs.tables import kind, lines
 MOST_ROWS = 1000
 """Plain choice: more than a person scrolls through; how many match is said beside."""
 
-TEXTS = (
-    "verdict",
-    "reason",
-    "tenant",
-    "session",
-    "logical_id",
-    "request_id",
-    "model",
-    "slo_class",
-    "replica",
-)
-"""The columns that rows can be chosen by, each equal to a text."""
-
 _AT = {
     "run": "/run",
     "seq": "/seq",
@@ -115,7 +102,7 @@ def find(
     Args:
         path: of the Parquet file.
         run: its number.
-        chosen: a text for some of `TEXTS`.
+        chosen: what some columns of text must equal, by their names.
         between_s: seconds since the run's first decision, both ends included; None =
             any time, and those without one.
 

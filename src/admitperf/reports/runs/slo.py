@@ -56,6 +56,13 @@ class Slo:
         return dict[str | None, Bounds](self.classes.items())
 
     @property
+    def option(self) -> str:
+        """The bounds of everyone as `--slo` takes them; "" = there are none."""
+        return ",".join(
+            f"{name}={value:.15g}" for name, value in (self.everyone or {}).items()
+        )
+
+    @property
     def text(self) -> str:
         """One line that states the bounds."""
         if self.everyone is not None:

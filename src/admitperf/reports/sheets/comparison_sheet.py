@@ -59,7 +59,7 @@ def comparison_sheet(document: Document, command: str = "") -> Sheet:
             title=title,
             word=word,
             mood=mood_of(word),
-            lead=(*_claim(safe["check"]), *lead),
+            lead=(*claim(safe["check"]), *lead),
             sections=(*_every(made), _files(safe["files"])),
             command=visible(command),
         )
@@ -91,7 +91,12 @@ def _titled(one: Comparison) -> str:
 # --------------------------------------------------------------------------- lead
 
 
-def _claim(check: Document | None) -> Iterator[Block]:
+def claim(check: Document | None) -> Iterator[Block]:
+    """What `--check` came to; nothing when it was not asked.
+
+    Args:
+        check: the `check` of a document.
+    """
     if check is not None:
         answer = "holds" if check["passed"] else "is not supported"
         mood = mood_of("pass" if check["passed"] else "fail")
