@@ -192,11 +192,17 @@ def test_a_host_that_cannot_be_reached_is_said(monkeypatch, raised, kind):
 
 
 @pytest.mark.parametrize(
-    "bytes_", [b"", b"\x15\x03\x01\x00\x02\x02\x50", b"SSH-2.0-x\r\n"]
+    ("bytes_", "what"),
+    [
+        (b"", "connection closed before it was answered"),
+        (b"\x15\x03\x01\x00\x02\x02\x50", "what answered does not speak HTTP"),
+        (b"SSH-2.0-x\r\n", "what answered does not speak HTTP"),
+    ],
 )
-def test_what_does_not_speak_http_is_said(serve, bytes_):
-    """A port of another protocol, or one that hangs up, is no empty page."""
-    assert fault(serve(bytes_).url).kind == "no_http"
+def test_what_does_not_speak_http_is_said(serve, bytes_, what):
+    """A port of another protocol, or an engine that dies, is no empty page."""
+    failed = fault(serve(bytes_).url)
+    assert (failed.kind, failed.what) == ("no_http", what)
 
 
 def test_https_to_a_plain_port_is_said(serve):

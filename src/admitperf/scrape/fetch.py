@@ -266,7 +266,10 @@ def _fault(address: Address, error: Exception, timeout_s: float) -> ScrapeError:
         case ConnectionRefusedError():
             fix = "is the engine up, and is this its port?"
             told = ("refused", "connection refused: nothing listens there", fix)
-        case http.client.HTTPException() | ConnectionResetError() | ValueError():
+        case ConnectionResetError() | BrokenPipeError():  # as of a server that dies
+            fix = "is it the engine's HTTP port, or https:// there?"
+            told = ("no_http", "connection closed before it was answered", fix)
+        case http.client.HTTPException() | ValueError():
             fix = "is it the engine's HTTP port, or https:// there?"
             told = ("no_http", "what answered does not speak HTTP", fix)
         case _:

@@ -156,6 +156,8 @@ def _why(error: Exception, expired: threading.Event, timeout_s: float) -> str:
         return "the host's name is not known"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused: nothing listens there"
-    if isinstance(error, OSError) and not isinstance(error, ConnectionResetError):
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return "connection closed before it was answered"
+    if isinstance(error, OSError):
         return f"not reachable: {(error.strerror or type(error).__name__).lower()}"
     return "what answered does not speak HTTP"
